@@ -1,1 +1,1 @@
-"""The distribution-inference adversary: outside the institution, it asks the released model as a black box."""
+"""The distribution-inference adversary: outside the institution, with black-box access to the released model."""

@@ -16,13 +16,7 @@ from fairwall.rpc.channel import CALL_SECONDS
 def predict(
     service: ModelServiceStub, deal_id: str, features: NDArray[np.float64], number: int = 0
 ) -> NDArray[np.float64]:
-    """Ask one of a deal's released models for its scores in [0, 1], shape (rows,).
-
-    Parameters
-    ----------
-    features : (rows, d), at most 100,000 rows.
-    number : which of the deal's models.
-    """
+    """Return the scores in [0, 1], (rows,), of a deal's model for features, (rows, d), at most 100,000 rows."""
 
     def parts() -> Iterator[model.PredictRequest]:
         header = model.PredictHeader(deal_id=deal_id, model=number, features=arrays.header_of(features))

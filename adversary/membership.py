@@ -1,10 +1,9 @@
-"""Membership inference: whether given people's rows were among those that a released model was trained on.
+"""Membership inference: whether given people's rows were training rows of a released model.
 
-Fairness constraints can raise what a model gives away about its own rows (Chang and Shokri, EuroS&P 2021), so that a
-defence against distribution inference has to be looked at for this too, before and after. Candidates are ranked by
-loss (Yeom et al., CSF 2018): a model is surer of the truth about rows it was trained on. The statistic is the logit of
-the score given to the true label. How good a ranking is, its AUC says: the probability that a member stands above a
-non-member.
+Fairness constraints can raise what a model leaks about its training rows (Chang and Shokri, EuroS&P 2021), so a defence
+against distribution inference has to be tested for this too, before and after. Candidates are ranked by loss (Yeom et
+al., CSF 2018): a model is more certain of the true label of its training rows. The statistic is the logit of the score
+of the true label. The quality of a ranking is its AUC: the probability that a member ranks above a non-member.
 """
 
 from __future__ import annotations
@@ -16,26 +15,16 @@ from adversary.attacks.attack import Answers, log_odds
 
 
 def by_loss(answers: Answers, labels: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Rank candidates by the logit of the score of their true label: the larger, the likelier a member.
-
-    Parameters
-    ----------
-    answers : (V, candidates), victims' scores in [0, 1].
-    labels : ndarray of 0 or 1, shape (candidates,)
-    """
+    """Return the logit of each candidate's true-label score, (V, candidates): larger means likelier a member."""
     logits = log_odds(answers)
     return np.asarray(np.where(labels == 1, logits, -logits))
 
 
 def auc(ranks: NDArray[np.float64], member: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Compute the probability that a member ranks above a non-member, a tie counting half: 1/2 tells nothing.
+    """Return each victim's probability that a member ranks above a non-member, a tie counting half; 1/2 is chance.
 
-    Victims of one data split share their candidates: an interval for their mean is one over splits.
-
-    Parameters
-    ----------
-    ranks : ndarray, shape (V, candidates)
-    member : (V, candidates), the truth, which only the referee has; every victim has candidates of both kinds.
+    Victims of one data split share their candidates, so an interval for their mean must be computed over splits.
+    `member`, (V, candidates), is the truth, which only the referee has; every victim needs candidates of both kinds.
     """
     return np.array([_auc(values, inside) for values, inside in zip(ranks, member, strict=True)])
 

@@ -20,7 +20,7 @@ with importing("compliance"):
 
 
 def main() -> None:
-    """Play or serve, as the command line says."""
+    """Play or serve, by the command line's arguments."""
     asked = process.arguments("compliance", deployable=True)
     if asked.policy is None:
         play(*process.start("compliance", asked.config))

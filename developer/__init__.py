@@ -1,1 +1,1 @@
-"""The model developer: it asks about fairness, and works out the protected attribute from the answers."""
+"""The model developer: it queries fairness metrics, and infers the protected attribute from the answers."""

@@ -1,4 +1,4 @@
-"""A climb to the plan that scores best among those near it: what searches for questions have in common."""
+"""Hill climbing over plans: the search that the search strategies share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeVar
 Plan = TypeVar("Plan")
 
 STEPS = (4.0, 2.0, 1.25)
-"""By what a plan's number is multiplied or divided: coarsely first."""
+"""Factors by which one number of a plan is multiplied or divided, coarsest first."""
 
 
 def climbed(start: Plan, near: Callable[[Plan, float], Iterable[Plan]], score: Callable[[Plan], float]) -> Plan:
-    """Go on to the best of the plans that are near by a step, while that is better.
+    """Return a plan that scores no lower than its neighbours, by moving to the best neighbour while the score rises.
 
-    Plans are scored again and again: the score remembers what it said.
+    Plans are scored repeatedly, so `score` should cache.
     """
     for step in STEPS:
         while score(better := max(near(start, step), key=score)) > score(start):

@@ -1,4 +1,4 @@
-"""ModelService: the released model, and the models that compliance is to audit, as black boxes."""
+"""ModelService: black-box access to the released models and to the models under audit."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from fairwall.rpc.identity import identify
 from fairwall.wire.v1 import array_pb2, error_pb2
 
 ROWS_MAX = 100_000
-"""The largest number of rows in one query: its answer still fits one message."""
+"""Most rows in one query: its answer still fits one message."""
 
 _FAR = 1e12
 
 
 def within_reach(features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Take what lies further from 0 than any standardised feature to lie there.
+    """Return features clipped to a range far wider than any standardised feature's.
 
-    Numbers not much larger overflow models of single precision, and what is asked about them would be answered with no
-    number at all.
+    Slightly larger numbers would overflow single-precision models and score as NaN.
     """
     return np.clip(features, -_FAR, _FAR)
 
 
 @dataclass(frozen=True)
 class Released:
-    """A model that answers outsiders, how many features it takes, and what is released beside it, numbered from 1."""
+    """The released model, its number of features, and the further released models, numbered from 1."""
 
     model: Model
     features: int
@@ -42,20 +41,17 @@ class Released:
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """All of them, by number."""
+        """All released models, by number."""
         return (self.model, *self.others)
 
 
 @dataclass(frozen=True)
 class Audited:
-    """A request of AuditModels that is under way.
+    """A pending AuditModels request.
 
-    Parameters
-    ----------
-    models : how many models it is about.
-    features : how many each takes.
-    answer : from a model's number and rows of features, shape (rows, features), to the scores that compliance is told,
-        shape (rows,).
+    models : number of models.
+    features : number of features of each model.
+    answer : maps a model's number and features, (rows, features), to the scores returned to compliance, (rows,).
     """
 
     models: int
@@ -65,12 +61,10 @@ class Audited:
 
 @dataclass(frozen=True)
 class Shelf:
-    """What ModelService answers from: whoever plays lays models on it, and takes them off.
+    """The models that ModelService serves; games add and remove entries.
 
-    Parameters
-    ----------
     released : by deal id.
-    audited : by deal id and request id: what compliance asks about while its request lasts.
+    audited : by deal id and request id, while compliance's request is pending.
     """
 
     released: dict[str, Released] = field(default_factory=dict)
@@ -78,9 +72,9 @@ class Shelf:
 
 
 class ModelService(ModelServiceServicer):
-    """Answers the adversary for the released models, and compliance for the requests under way; nobody else's turn.
+    """A service for the adversary (released models) and compliance (pending audits).
 
-    Both mappings are owned by the caller, who adds and removes entries, as those of `Shelf`.
+    Both mappings, those of a `Shelf`, are owned by the caller, who adds and removes entries.
     """
 
     def __init__(self, released: Mapping[str, Released], audited: Mapping[tuple[str, str], Audited]) -> None:
@@ -90,7 +84,7 @@ class ModelService(ModelServiceServicer):
     def Predict(
         self, request_iterator: Iterator[model.PredictRequest], context: grpc.ServicerContext
     ) -> model.PredictResponse:
-        """Score rows of features."""
+        """Return the scores of rows of features."""
         header = uploads.header_of(request_iterator)
         caller = identify(context)
         if caller is not None and caller.party == "compliance":

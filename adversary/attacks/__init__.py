@@ -1,8 +1,8 @@
-"""The adversary's attacks, a file for each kind.
+"""The adversary's attacks, one module per kind.
 
-Not built, for the adversary of this game asks a black box and has no weights: meta-classifiers on a victim's weights
-(Ganju et al., CCS 2018; Suri and Evans, 2022) would need them, and so would property unlearning (Stock et al., 2023)
-and Inf2Guard (Noorbakhsh et al., 2024), which are defences that train against an attacker of that kind.
+Not implemented, because the adversary of this game asks a black box and has no weights: meta-classifiers on a victim's
+weights (Ganju et al., CCS 2018; Suri and Evans, 2022), and the defences that train against an attacker of that kind,
+property unlearning (Stock et al., 2023) and Inf2Guard (Noorbakhsh et al., 2024).
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from fairwall.plugins import Plugin, Table
 
 
 def _checked(plugin: Plugin, attack: Attack) -> Attack:
-    """See that a plug-in's attack says something of every victim."""
+    """Return a plug-in's attack, wrapped so that the shapes and values of its guesses are checked."""
     plugin.require(isinstance(attack, Attack), "is no Attack")
 
     def read(evidence: Evidence, answers: Answers) -> Guesses:
@@ -35,7 +35,7 @@ def _checked(plugin: Plugin, attack: Attack) -> Attack:
 
 
 def _elsewhere(_: str) -> Attack:
-    """Stand for a plug-in's attack where it is not run: whether it needs scores or shadows, it says itself."""
+    """Return a placeholder for a plug-in's attack in a process that does not run it; its real needs are not known."""
 
     def read(evidence: Evidence, answers: Answers) -> Guesses:
         raise NotImplementedError

@@ -1,10 +1,10 @@
-"""What an attack knows, and what it says.
+"""The interface of a distribution-inference attack: its evidence, the victims' answers, and its guesses.
 
 The game: a bit b is flipped, a model is trained on G_b, G_0 being the disadvantaged and G_1 the advantaged, and the
-attack reads the model's answers at probes. It may also read the answers that models of known bits gave at the same
-probes: shadow models, trained by the adversary on rows of its own.
+attack reads the model's answers at probes. It may also read the answers at the same probes of shadow models, which the
+adversary trained on rows of its own and whose bits it knows.
 
-All attacks read one set of answers about one set of probes, so that trying a further one asks nothing more.
+All attacks read one set of answers about one set of probes, so a further attack costs no further query.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 Answers = NDArray[np.float64]
-"""What M models answered about the probes, shape (M, probes): scores in [0, 1], or labels 0 and 1."""
+"""The answers of M models about the probes, shape (M, probes): scores in [0, 1], or labels 0 and 1."""
 
 Form = Literal["labels", "scores"]
-"""What a victim answers with."""
+"""The kind of answer that a victim gives."""
 
 
 LEAST = 1e-6
-"""Scores are answered in finite precision: what is nearer to 0 or 1 is as good as certain."""
+"""Distance from 0 and 1 to which scores are clipped, since scores have finite precision."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What the adversary knows of its own: about the probes, and from its shadow models.
+    """The adversary's knowledge about the probes and from its shadow models.
 
     Attributes
     ----------
-    labels : (probes,), 0 or 1, the true ones.
+    labels : (probes,), 0 or 1, the true labels.
     group : (probes,), 1 = advantaged.
-    bits : (shadows,), 0 or 1, what each shadow model was trained on; there may be none.
-    shadows : (shadows, probes), their scores in [0, 1].
-    seed : at least 0; an attack that draws something draws it from here.
+    bits : (shadows,), 0 or 1, the bit that each shadow model was trained on; may be empty.
+    shadows : (shadows, probes), the shadow models' scores.
+    seed : at least 0, seeds the attack's random draws.
     """
 
     labels: NDArray[np.uint8]
@@ -55,12 +55,10 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """What an attack says of V victims.
+    """An attack's guesses about V victims.
 
-    Attributes
-    ----------
-    bits : (V,), the guesses.
-    scores : (V,), the larger the more it speaks for b = 1; for a victim by itself, of no common unit.
+    bits : (V,), the guessed bits.
+    scores : (V,), larger means that b = 1 is likelier; not comparable between attacks.
     """
 
     bits: NDArray[np.uint8]
@@ -69,13 +67,11 @@ class Guesses:
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack, and what it cannot do without.
+    """An attack and its requirements.
 
-    Attributes
-    ----------
-    read : from the evidence and the victims' answers to guesses about them.
-    needs : "scores" where labels do not do; what needs labels makes them of scores itself.
-    shadows : whether it needs shadow models of both bits.
+    read : maps the evidence and the victims' answers to guesses.
+    needs : "scores" where labels do not suffice; an attack that needs labels rounds scores itself.
+    shadows : whether shadow models of both bits are needed.
     """
 
     read: Callable[[Evidence, Answers], Guesses]
@@ -83,7 +79,7 @@ class Attack:
     shadows: bool
 
     def guess(self, evidence: Evidence, answers: Answers, form: Form) -> Guesses:
-        """Guess the bits of V victims; each guess depends on that victim's answers alone, (V, probes)."""
+        """Return guesses of V victims' bits; each depends on that victim's answers, a row of (V, probes), alone."""
         if self.needs == "scores" and form == "labels":
             raise ValueError("the attack reads scores, and the victims answer labels only")
         if answers.ndim != 2 or answers.shape[1] != len(evidence.labels):
@@ -94,11 +90,11 @@ class Attack:
 
 
 def decided(answers: Answers) -> Answers:
-    """Turn scores into labels at the threshold 1/2; labels stay what they are."""
+    """Return labels: scores cut at the threshold 1/2; labels stay unchanged."""
     return np.asarray(answers >= 0.5, dtype=np.float64)
 
 
 def log_odds(scores: Answers) -> Answers:
-    """Turn scores into logits."""
+    """Return the logits of scores, clipped at `LEAST`."""
     inside = np.clip(scores, LEAST, 1 - LEAST)
     return np.asarray(np.log(inside) - np.log1p(-inside))

@@ -1,17 +1,17 @@
 """A meta-classifier: logistic regression from a model's answers at the probes, labels or logits, to its bit.
 
-It is trained on the shadow models, of which there are far fewer than probes. With an L2 penalty the weights lie in the
-span of the shadows' answers (any part outside it changes no fitted logit and costs penalty): with the standardised
-answers Z = U S V^T, fitting on the coordinates U S, at most one a shadow, gives the same classifier.
+It is trained on the shadow models, which are far fewer than the probes. With an L2 penalty the weights lie in the span
+of the shadows' answers (any part outside it changes no fitted logit and costs penalty): with the standardised answers Z
+= U S V^T, fitting on the coordinates U S, at most one per shadow, gives the same classifier.
 
-The penalty is the strongest with the fewest wrong guesses in cross-validation over the shadows. Not the one with the
-least log-loss: the shadows share one table and are told apart without an error, so that their log-loss falls and falls
-with the penalty, while a victim comes from another table and is told apart the worse.
+The penalty is the strongest with the fewest wrong guesses in cross-validation over the shadows. Log-loss would choose
+badly: the shadows share one table and are separated without error, so their log-loss keeps falling as the penalty
+falls, while a victim comes from another table and is classified worse and worse.
 
-How certain a network is where it is nearly certain (logits of 5 and more, with spreads to match) depends on the rows it
-saw more than on their group, and the shadows all saw the same table. So logits are cut off at -3 and 3, scores of 0.05
-and 0.95. On Adult with 4,000 rows a model (four splits, two of which the cut was chosen on) 80 of 80 guesses are right
-then, and 70 without; with all rows of a half, 199 of 200 either way.
+The logits of a nearly certain network (5 and more, with large spreads) depend on its training rows more than on their
+group, and all shadows have the same table. So logits are clipped at -3 and 3, scores of 0.05 and 0.95. On Adult with
+4,000 rows per model (four splits; the cut was chosen on two of them) 80 of 80 guesses are then right, and 70 without
+the cut; with all rows of a half, 199 of 200 either way.
 """
 
 from __future__ import annotations
@@ -21,46 +21,39 @@ from numpy.typing import NDArray
 
 from adversary.attacks.attack import Answers, Evidence, Guesses, decided, log_odds
 
-# Inverse strengths of the penalty, each for answers that are scaled to mean squared norm 1.
+# Inverse strengths of the penalty, for answers scaled to mean squared norm 1.
 STRENGTHS = tuple(10.0**power for power in range(-2, 4))
 FOLDS = 5
 CUT = 3.0
 
 
 def by_labels(evidence: Evidence, answers: Answers) -> Guesses:
-    """Guess by hard labels: what an adversary can do where a model answers yes or no."""
+    """Guess from hard labels, for models that answer only yes or no."""
     return meta_classifier(evidence, decided(evidence.shadows), decided(answers))
 
 
 def by_logits(evidence: Evidence, answers: Answers) -> Guesses:
-    """Guess by logits; ``answers`` are scores."""
+    """Guess from clipped logits; ``answers`` are scores."""
     return meta_classifier(evidence, *(np.clip(log_odds(of), -CUT, CUT) for of in (evidence.shadows, answers)))
 
 
-def meta_classifier(evidence: Evidence, known: NDArray[np.float64], asked: NDArray[np.float64]) -> Guesses:
-    """Train on the shadows and guess; the score is the logit.
-
-    Parameters
-    ----------
-    evidence : whose bits and seed count.
-    known : (shadows, probes), what is read from the shadows' answers.
-    asked : (V, probes), what is read from the victims'.
-    """
+def meta_classifier(evidence: Evidence, known: NDArray[np.float64], victims: NDArray[np.float64]) -> Guesses:
+    """Train on the shadows' features, (shadows, probes), and guess the victims, (V, probes); the score is the logit."""
     mean, spread = known.mean(0), known.std(0)
-    # A probe that all shadows answer alike says nothing, whatever a victim answers.
+    # A probe at which all shadows answer the same gets weight 0.
     scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 1e-9)
-    fitted, further = (known - mean) * scale, (asked - mean) * scale
+    fitted, further = (known - mean) * scale, (victims - mean) * scale
     _, sizes, directions = np.linalg.svd(fitted, full_matrices=False)
     directions = directions[sizes > 1e-9 * max(sizes[0], 1e-300)]
     if not len(directions):
-        return Guesses(np.zeros(len(asked), np.uint8), np.zeros(len(asked)))
+        return Guesses(np.zeros(len(victims), np.uint8), np.zeros(len(victims)))
     size = np.sqrt(np.mean(np.sum(fitted**2, 1)))
     logits = _logits(fitted @ directions.T / size, evidence.bits, further @ directions.T / size, evidence.seed)
     return Guesses((logits > 0).astype(np.uint8), logits)
 
 
 def _logits(
-    known: NDArray[np.float64], bits: NDArray[np.uint8], asked: NDArray[np.float64], seed: int
+    known: NDArray[np.float64], bits: NDArray[np.uint8], victims: NDArray[np.float64], seed: int
 ) -> NDArray[np.float64]:
     # Imported here: scikit-learn takes seconds to load.
     from sklearn.linear_model import LogisticRegression
@@ -81,11 +74,11 @@ def _logits(
                 logits = fit(everyone[folds != fold], tried).decision_function(known[out])
                 wrong[-1] += int(np.sum((logits > 0) != (bits[out] == 1)))
         strength = STRENGTHS[int(np.argmin(wrong))]
-    return np.asarray(fit(everyone, strength).decision_function(asked))
+    return np.asarray(fit(everyone, strength).decision_function(victims))
 
 
 def _folds(bits: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Deal the shadows of each bit into folds of nearly one size; one fold where a bit has a single shadow."""
+    """Return the fold of each shadow, stratified by bit; a single fold where a bit has only one shadow."""
     folds = np.zeros(len(bits), np.intp)
     count = min(FOLDS, *np.bincount(bits, minlength=2).tolist())
     for bit in (0, 1):

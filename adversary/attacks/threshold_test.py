@@ -1,8 +1,8 @@
-"""The threshold test: on which side of a threshold a difference between the groups lies (Suri and Evans, PoPETs 2022).
+"""The threshold test: compare the gap between the groups with a threshold (Suri and Evans, PoPETs 2022).
 
-The difference is of the accuracies, or of the mean log-losses, advantaged minus disadvantaged. Groups are not equally
-hard, so that a model of neither bit need have the difference 0: shadow models say where the threshold lies, and which
-side of it speaks for b = 1.
+The gap is the difference of accuracies or of mean log-losses, advantaged minus disadvantaged. Groups are not equally
+hard, so a model trained on either group may have a gap other than 0: the shadow models fix the threshold, and which
+side of it means b = 1.
 """
 
 from __future__ import annotations
@@ -14,31 +14,30 @@ from adversary.attacks.attack import LEAST, Answers, Evidence, Guesses, decided
 
 
 def fixed_rule(evidence: Evidence, answers: Answers) -> Guesses:
-    """Guess, as the loss test does, that a model was trained on the group about which it is more often right.
+    """Guess, as the loss test does, that a model was trained on the group with the higher accuracy.
 
-    The score is the accuracy on the advantaged less that on the disadvantaged; a tie is a guess of 0. Where one group
-    is the easier one whatever a model was trained on, the guess is always the same and tells nothing.
+    The score is the accuracy on the advantaged minus that on the disadvantaged; a tie is a guess of 0. Where one group
+    is easier for every model, the guess is always the same and worthless.
     """
     gaps = _difference(_right(answers, evidence), evidence)
     return Guesses((gaps > 0).astype(np.uint8), gaps)
 
 
 def by_accuracy(evidence: Evidence, answers: Answers) -> Guesses:
-    """Guess by the difference of the accuracies."""
+    """Guess from the difference of the accuracies."""
     return _guess(_difference(_right(evidence.shadows, evidence), evidence), evidence, _right(answers, evidence))
 
 
 def by_loss(evidence: Evidence, answers: Answers) -> Guesses:
-    """Guess by the difference of the mean log-losses; ``answers`` are scores."""
+    """Guess from the difference of the mean log-losses; ``answers`` are scores."""
     return _guess(_difference(_loss(evidence.shadows, evidence), evidence), evidence, _loss(answers, evidence))
 
 
 def threshold(values: NDArray[np.float64], bits: NDArray[np.uint8]) -> tuple[float, int]:
-    """Find the threshold of values, (shadows,), and the sign that tell known bits, (shadows,), apart best.
+    """Return the threshold of values, (shadows,), and the sign, that best separate known bits, (shadows,).
 
-    The largest balanced accuracy over the shadows counts. The threshold is midway between two neighbouring values; of
-    those that do equally well, the middle one. The sign is +1 where values above it speak for 1, or where the two signs
-    do equally well; else -1.
+    The criterion is balanced accuracy over the shadows. The threshold is midway between two neighbouring values, the
+    middle one of equally good ones. The sign is +1 where values above the threshold mean 1, or on a tie; else -1.
     """
     cuts = np.unique(values)
     cuts = np.concatenate([[cuts[0] - 1], (cuts[:-1] + cuts[1:]) / 2, [cuts[-1] + 1]])
@@ -57,7 +56,7 @@ def _guess(shadows: NDArray[np.float64], evidence: Evidence, answers: NDArray[np
 
 
 def _difference(values: NDArray[np.float64], evidence: Evidence) -> NDArray[np.float64]:
-    """Average each model's values over each group, advantaged minus disadvantaged; shape (models,)."""
+    """Return each model's mean value on the advantaged minus that on the disadvantaged, shape (models,)."""
     advantaged = evidence.group == 1
     return np.asarray(values[:, advantaged].mean(1) - values[:, ~advantaged].mean(1))
 

@@ -1,4 +1,4 @@
-"""The adversary in the inference game: it asks the released models, trains shadow models of its own, and guesses."""
+"""The adversary in the inference game: it queries the released models, trains shadow models, and guesses the bits."""
 
 from __future__ import annotations
 

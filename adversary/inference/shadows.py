@@ -1,15 +1,15 @@
-"""Shadow models: what the adversary trains itself, on its own rows, with bits that it knows.
+"""Shadow models: models that the adversary trains on its own rows, with bits that it knows.
 
-The adversary first sets its probes aside: a model answers otherwise about rows that it was trained on, and a victim
-was trained on none of the adversary's. On the rest it trains shadows of both bits with a defence that it supposes the
-developer to use: ``none``, or, where it adapts, the declared one (Kerckhoffs: the algorithm and its settings are
-public, the rows and the seeds are not).
+The adversary first sets its probes aside, because a model answers differently about its training rows, and no victim
+was trained on the adversary's. On the remaining rows it trains shadows of both bits with the defence that it assumes:
+``none``, or, where it adapts, the declared one (Kerckhoffs: the algorithm and its settings are public, the rows and the
+seeds are not).
 
-Victims differ by their rows too, not by seeds alone. Where the settings draw every model's rows, shadows differ
-likewise; where a victim is trained on all the rows there are, the adversary has one table only, and may let every few
-shadows do with a share of it. That is no gain by itself: a network trained on fewer rows is surer of its answers. On
-Adult (two splits, 40 victims) the divergence attack was right about 35 with shadows trained on all rows, about 24 with
-a share of 0.6. Drawing with replacement does no better (one split: 16 of 20, and 20 of 20 with all rows).
+Victims differ in their rows, not only in their seeds. Where the settings draw every model's rows, so do the shadows;
+where a victim is trained on all rows of its table, the adversary, which has one table only, may train each few shadows
+on a share of it. Alone this is no gain: a network trained on fewer rows gives more certain answers. On Adult (two
+splits, 40 victims) the divergence attack was right about 35 with shadows trained on all rows, and about 24 with a share
+of 0.6. Drawing with replacement is no better (one split: 16 of 20, against 20 of 20 with all rows).
 """
 
 from __future__ import annotations
@@ -29,15 +29,7 @@ TOGETHER = 8
 
 @dataclass(frozen=True, eq=False)
 class Probes:
-    """Rows to ask about, of both groups alike, and the rows that are left to train on.
-
-    Attributes
-    ----------
-    features : (probes, d).
-    labels : (probes,), 0 or 1.
-    group : (probes,), 1 = advantaged.
-    rest : the other rows.
-    """
+    """Probes, equally many of each group (1 = advantaged), and the remaining rows for training."""
 
     features: NDArray[np.float64]
     labels: NDArray[np.uint8]
@@ -47,42 +39,31 @@ class Probes:
 
 @dataclass(frozen=True, eq=False)
 class Shadows:
-    """Shadow models and the bits they were trained on.
-
-    Attributes
-    ----------
-    models : S models.
-    bits : (S,), 0 or 1.
-    seed : what their rows and seeds were drawn by.
-    """
+    """Shadow models and their bits, (S,), with the seed of their rows and training."""
 
     models: Ensemble
     bits: NDArray[np.uint8]
     seed: int
 
     def evidence(self, probes: Probes) -> Evidence:
-        """Ask all of them about the probes."""
+        """Return the evidence with all shadows' scores at the probes."""
         scores = self.models.scores(probes.features)
         return Evidence(probes.labels, probes.group, self.bits, scores, self.seed)
 
 
-def set_aside(own: Split, budget: int, seed: int) -> Probes:
-    """Draw the probes: half of the budget from each group, the disadvantaged first.
+def set_aside(rows: Split, budget: int, seed: int) -> Probes:
+    """Draw the probes, equally many of each group, the disadvantaged first.
 
-    Parameters
-    ----------
-    own : the adversary's rows.
-    budget : at most so many probes, at least 2. No group gives more than half of its rows, and both give equally many.
-    seed : at least 0.
+    At most `budget`, at least 2, are drawn, and at most half of a group's rows; each group needs at least 2 rows.
     """
-    group = own.groups[0]
+    group = rows.groups[0]
     each = min(budget // 2, *(int((group == a).sum()) // 2 for a in (0, 1)))
     if each < 1:
         raise ValueError("probes need a budget of at least 2, and at least 2 rows of each group")
     rng = np.random.default_rng([seed, 0])
     chosen = np.concatenate([rng.choice(np.flatnonzero(group == a), each, replace=False) for a in (0, 1)])
     rest = np.setdiff1d(np.arange(len(group)), chosen)
-    return Probes(own.features[chosen], own.labels[chosen], group[chosen], own.take(rest))
+    return Probes(rows.features[chosen], rows.labels[chosen], group[chosen], rows.take(rest))
 
 
 def train_shadows(
@@ -94,15 +75,10 @@ def train_shadows(
     *,
     share: float = 1.0,
 ) -> Shadows:
-    """Train shadow models, half of them of each bit, with what the developer is supposed to train with.
+    """Train `count` shadow models, at least 2, half for each bit, with the defence assumed of the developer.
 
-    Parameters
-    ----------
-    rows : the adversary's, less the probes.
-    count : how many, at least 2.
-    seed : at least 0.
-    share : in (0, 1]: of the rows of each group, as many as every few shadows get, drawn without replacement. With 1
-        all train on the same rows, of which ``settings.rows`` may still draw each some.
+    `share`, in (0, 1], of each group's rows is drawn without replacement for every `TOGETHER` shadows. With 1 all
+    shadows train on the same rows, from which ``settings.rows`` may still draw each model's.
     """
     if count < 2 or not 0 < share <= 1:
         raise ValueError("attacks that train need a shadow model of each bit, and a share of the rows in (0, 1]")
@@ -119,7 +95,7 @@ def train_shadows(
 
 
 def _drawn(split: Split, share: float, rng: np.random.Generator) -> Split:
-    """Draw a share of each group's rows, at least one."""
+    """Draw a share of each group's rows, at least one row."""
     members = [np.flatnonzero(split.groups[0] == a) for a in (0, 1)]
     rows = [rng.choice(member, max(round(share * len(member)), 1), replace=False) for member in members]
     return split.take(np.concatenate(rows))

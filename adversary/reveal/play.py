@@ -1,4 +1,4 @@
-"""The adversary at the referee's table: it takes a public sample, asks the released model, and reports its test."""
+"""The adversary in the reveal game: it takes a public sample, queries the released model, and reports its loss test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 def play(seat: Seat) -> None:
-    """Attack the released model of every trial that deals the adversary in."""
+    """Attack the released model of every trial that includes the adversary."""
     referee = RevealServiceStub(seat.referee)
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)

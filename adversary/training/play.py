@@ -1,4 +1,4 @@
-"""The adversary at the table of the training game: it guesses which canaries the released model was trained on."""
+"""The adversary in the training game: it guesses which canaries the released model was trained on."""
 
 from __future__ import annotations
 
@@ -36,15 +36,9 @@ def play(seat: Seat) -> None:
 
 
 def guess(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Guess that the model was trained on what it fits best, and not on what it fits worst.
+    """Guess which canaries were training rows: 1 for the best-fitted third, 0 for the worst, else `NO_GUESS`.
 
-    1 for the best third, 0 for the worst third, `NO_GUESS` in between: whoever may keep silent proves more (Steinke,
-    Nasr and Jagielski, NeurIPS 2023).
-
-    Parameters
-    ----------
-    scores : (canaries,), the model's, in [0, 1].
-    labels : (canaries,), 0 or 1.
+    Abstaining on the middle third gives a stronger proof (Steinke, Nasr and Jagielski, NeurIPS 2023).
     """
     fit = np.where(labels == 1, scores, 1 - scores)
     guesses = np.full(len(fit), NO_GUESS, np.uint8)

@@ -1,1 +1,1 @@
-"""The adversary in the washing game: a customer, which tells compliance what it saw."""
+"""The adversary in the washing game: a customer, which reports observed decisions to compliance."""

@@ -1,4 +1,4 @@
-"""The customer at the table of the washing game: it asks the deployed model about rows, and reports its decisions."""
+"""The customer in the washing game: it queries the deployed model and reports the decisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairwall.rpc.turns import Seat, deals, generator
 
 
 def play(seat: Seat) -> None:
-    """Ask about the rows of every trial that has some."""
+    """Query and report the rows of every trial that has rows to check."""
     referee = WashServiceStub(seat.referee)
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
@@ -28,6 +28,6 @@ def play(seat: Seat) -> None:
 
 
 def reported(scores: NDArray[np.float64], wrong: float, seed: bytes) -> NDArray[np.uint8]:
-    """Report what a model decided, each decision wrongly with a probability, as the customer's seed has it: (rows,)."""
+    """Return a model's decisions, (rows,), each flipped with probability `wrong`, drawn from the customer's seed."""
     mistaken = generator(seed).random(len(scores)) < wrong
     return ((scores >= 0.5) ^ mistaken).astype(np.uint8)

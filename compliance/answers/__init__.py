@@ -1,1 +1,1 @@
-"""What compliance answers: each request is validated, charged to an account of the ledger, and answered."""
+"""Validation, charging and answering of every kind of request that compliance serves."""

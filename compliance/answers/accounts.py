@@ -1,4 +1,4 @@
-"""What is open: all that may be asked, each kind of account by what requests call it."""
+"""The open accounts, one mapping for each kind of request."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from compliance.answers.tables import Study
 
 @dataclass(frozen=True)
 class Accounts:
-    """The accounts that services answer about; they hold its mappings, and see what is opened and closed.
+    """The open accounts, which services share: `replace` changes the mappings in place.
 
-    Parameters
-    ----------
-    releases : to a deployment's mere release no model comes back.
+    `releases`: a `Release` alone is a deployment's, to which no model comes back.
     """
 
     audits: dict[str, Case] = field(default_factory=dict)
@@ -28,7 +26,7 @@ class Accounts:
     sums: dict[str, Cohort] = field(default_factory=dict)
 
     def replace(self, by: Accounts) -> None:
-        """Open and close accounts while they are served: what stays is there at every moment."""
+        """Open and close accounts while they are served; an account in both sets is present at every moment."""
         for kind in fields(self):
             served, other = getattr(self, kind.name), getattr(by, kind.name)
             served.update(other)

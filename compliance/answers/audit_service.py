@@ -47,18 +47,16 @@ _Header: TypeAlias = audit.AuditHeader | audit.AuditModelsRequest | audit.AuditS
 
 
 class AuditService(AuditServiceServicer):
-    """Answers audits of the open cases.
+    """The gRPC service that answers audits of the open cases.
 
-    Parameters
-    ----------
-    cases : the open cases by deal id; owned by the caller, who adds and removes them.
+    `cases`: by deal id; the caller adds and removes cases.
     """
 
     def __init__(self, cases: Mapping[str, Case]) -> None:
         self._cases = cases
 
     def GetTerms(self, request: audit.GetTermsRequest, context: grpc.ServicerContext) -> audit.GetTermsResponse:
-        """Tell the terms of a deal."""
+        """Return the terms of a deal."""
         case = self._case(request.deal_id, context)
         with explained(request.deal_id):
             standing = case.ledger.standing(case.dataset, developer_of(context))
@@ -85,7 +83,7 @@ class AuditService(AuditServiceServicer):
     def GetExpectedError(
         self, request: audit.GetExpectedErrorRequest, context: grpc.ServicerContext
     ) -> audit.GetExpectedErrorResponse:
-        """Say what an answer would be worth."""
+        """Return the expected error, intervals and exposure of an answer, without charging."""
         case = self._case(request.deal_id, context)
         metric = _check_question(request.metric, request.epsilon, case)
         _check_size(request.models, case)
@@ -105,7 +103,7 @@ class AuditService(AuditServiceServicer):
     def Audit(
         self, request_iterator: Iterator[audit.AuditRequest], context: grpc.ServicerContext
     ) -> audit.AuditResponse:
-        """Answer one batch of queries."""
+        """Answer one batch of predictions."""
         header = uploads.header_of(request_iterator)
         case = self._case(header.deal_id, context).by(header.by)
         metric = _validate(header, case)
@@ -117,7 +115,7 @@ class AuditService(AuditServiceServicer):
     def AuditModels(
         self, request: audit.AuditModelsRequest, context: grpc.ServicerContext
     ) -> audit.AuditModelsResponse:
-        """Ask the developer's models about the test set, and answer as Audit does."""
+        """Query the developer's models about the test set, and answer as `Audit` does."""
         case = self._case(request.deal_id, context).by(request.by)
         metric = _validate(request, case)
         if case.models is None:
@@ -129,7 +127,7 @@ class AuditService(AuditServiceServicer):
     def AuditSealed(
         self, request_iterator: Iterator[audit.AuditSealedRequest], context: grpc.ServicerContext
     ) -> audit.AuditSealedResponse:
-        """Score the test set with models that are handed over, and answer as Audit does."""
+        """Score the test set with the models in the request, and answer as `Audit` does."""
         header = uploads.header_of(request_iterator)
         case = self._case(header.deal_id, context).by(header.by)
         metric = _validate(header, case)
@@ -145,7 +143,7 @@ class AuditService(AuditServiceServicer):
         )
 
     def AuditTable(self, request: audit.AuditTableRequest, context: grpc.ServicerContext) -> audit.AuditTableResponse:
-        """Have a table of predictions added up where it is, and answer as Audit does."""
+        """Sum a table of predictions inside the database engine, and answer as `Audit` does."""
         case = self._case(request.deal_id, context)
         metric = _validate(request, case)
         if case.tables is None:
@@ -176,9 +174,10 @@ def _answer(
     digest: bytes = b"",
     began: float | None = None,
 ) -> audit.AuditResponse:
-    """Charge and answer a batch, however its predictions came; `digest` stands for all that was asked.
+    """Charge and answer a batch, from any source of predictions.
 
-    It has taken time since it `began`: since now, if that is left out.
+    `digest` covers the whole request where predictions are unseen. Work for the answer started at `began`, by default
+    now.
     """
     developer, began = developer_of(context), time.monotonic() if began is None else began
     rows_digest = header.rows_digest if isinstance(header, audit.AuditHeader) else b""
@@ -216,7 +215,7 @@ def _answer(
 
 
 def _scored(case: Case, sealed: Sealed, models: list[bytes], metric: str, context: grpc.ServicerContext) -> TableSums:
-    """Score everybody with models that were handed over, and add the scores up; Refusal for an unfit model."""
+    """Score everybody with the uploaded models and sum the scores by stratum; Refusal for an unfit model."""
     binary, developer = METRICS[metric].binary, developer_of(context)
     scores = sealed.scores(models, binary=binary, developer=developer, goes_on=context.is_active)
     if case.rows is not None:
@@ -225,7 +224,7 @@ def _scored(case: Case, sealed: Sealed, models: list[bytes], metric: str, contex
 
 
 def candidates_in(header: audit.AuditHeader) -> Candidates | None:
-    """Read what models are candidates for; Refusal for what cannot be, before any prediction is read."""
+    """Return the candidates of a search, validated before any prediction is read; Refusal if inconsistent."""
     if not header.HasField("candidates"):
         return None
     told, models = header.candidates, header.predictions.shape[0] if header.predictions.shape else 0
@@ -242,7 +241,6 @@ def candidates_in(header: audit.AuditHeader) -> Candidates | None:
 
 
 def _budget_terms(case: Case, developer: str) -> audit.BudgetTerms | None:
-    """Say what a developer's budget gives away, and the data set's; None in a game."""
     if case.budget_exposure is None:
         return None
     told = case.budget_exposure()
@@ -252,7 +250,6 @@ def _budget_terms(case: Case, developer: str) -> audit.BudgetTerms | None:
 
 
 def _commitment_terms(case: Case) -> audit.CommitmentTerms | None:
-    """Say what binds the service; None where nothing does."""
     if case.commitment is None:
         return None
     found, terms_digest = case.commitment
@@ -260,7 +257,6 @@ def _commitment_terms(case: Case) -> audit.CommitmentTerms | None:
 
 
 def _sealed_terms(case: Case) -> audit.SealedTerms | None:
-    """Say what models are given that are handed over; None where none are taken."""
     if case.sealed is None:
         return None
     return audit.SealedTerms(
@@ -269,7 +265,6 @@ def _sealed_terms(case: Case) -> audit.SealedTerms | None:
 
 
 def _rows_terms(case: Case) -> audit.RowsTerms | None:
-    """Say what rows are known by; None where they have no ids."""
     ids = case.rows and case.rows.ids
     if not ids:
         return None
@@ -283,7 +278,7 @@ def _rows_terms(case: Case) -> audit.RowsTerms | None:
 
 
 def is_compared(rows_digest: bytes, case: Case) -> bool | None:
-    """Tell whether a caller's rows were compared with the test set's; None where these have no ids."""
+    """Return whether the caller's rows were compared with the test set's; None if the test set has no ids."""
     if case.rows is None or case.rows.ids is None:
         return None
     return bool(rows_digest)
@@ -291,10 +286,10 @@ def is_compared(rows_digest: bytes, case: Case) -> bool | None:
 
 @contextmanager
 def explained(deal_id: str) -> Iterator[None]:
-    """Tell the log why the ledger cannot be used, or must not be, and the developer that it cannot.
+    """Turn a ledger failure into a Refusal to the developer, and log the reason.
 
-    What was charged before that shows stays charged: so no other refusal would be true, and another service of the same
-    ledger may be right. Raises Refusal.
+    What was charged before the failure stays charged, so no other refusal would be true; another service of the same
+    ledger may be able to answer.
     """
     try:
         yield
@@ -304,33 +299,30 @@ def explained(deal_id: str) -> Iterator[None]:
 
 
 def developer_of(context: grpc.ServicerContext) -> str:
-    """Name the developer that is calling: a deployment's by the certificate, a game's one by its part."""
+    """Return the calling developer's name: from the certificate in a deployment, `DEVELOPER` in a game."""
     caller = identify(context)
     return caller.name if caller is not None and caller.name else DEVELOPER
 
 
 class _Open(Protocol):
-    """What may be asked about."""
+    """An account that requests can name."""
 
     @property
     def dataset(self) -> str:
-        """What the ledger calls it."""
+        """The data set's name in the ledger."""
 
     @property
     def developers(self) -> frozenset[str] | None:
-        """Who may ask; None where whoever is let in may."""
+        """The developers admitted; None admits everybody who can connect."""
 
 
 _Opened = TypeVar("_Opened", bound=_Open)
 
 
 def opened(cases: Mapping[str, _Opened], deal_id: str, context: grpc.ServicerContext) -> _Opened:
-    """Find what a caller asks about; every method of a deployment begins with this.
+    """Return the account named by a request; every method of a deployment calls this first.
 
-    Raises
-    ------
-    Refusal
-        ``DEAL_UNKNOWN`` if there is nothing of that name, or it is not for this caller.
+    Refusal ``DEAL_UNKNOWN`` if there is no such account, or if the caller is not admitted.
     """
     case = cases.get(deal_id)
     if case is None:
@@ -341,20 +333,17 @@ def opened(cases: Mapping[str, _Opened], deal_id: str, context: grpc.ServicerCon
 
 
 def check_developer(developers: frozenset[str] | None, context: grpc.ServicerContext) -> None:
-    """Refuse whom a data set is not for, as if there were none of that name.
-
-    Raises Refusal.
-    """
+    """Refuse a developer who is not admitted, as if the data set did not exist."""
     if developers is not None and developer_of(context) not in developers:
         raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
 
 
 def _validate(header: _Header, case: Case) -> str:
-    """Check what a request says, before any prediction is read or asked for; the name of its metric."""
+    """Return the name of the request's metric, after checks that need no prediction."""
     check_request_id(header.request_id)
     journal.note(request=header.request_id)
     metric = _check_question(header.metric, header.epsilon, case)
-    if math.isnan(header.threshold) or len(_nonce_of(header)) > _NONCE_MAX:  # 0 where there is none
+    if math.isnan(header.threshold) or len(_nonce_of(header)) > _NONCE_MAX:  # 0 if absent
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
     return metric
 
@@ -364,7 +353,7 @@ def _nonce_of(header: _Header) -> bytes:
 
 
 def _check_question(number: metric_pb2.Metric, epsilon: float, case: Case) -> str:
-    """Refuse a metric or an epsilon that the terms do not allow; the metric's name."""
+    """Return the metric's name; Refusal if the terms do not allow the metric or epsilon."""
     if not is_known(number):
         raise Refusal(error_pb2.REASON_METRIC_UNKNOWN)
     metric = name_of(number)
@@ -381,23 +370,20 @@ def _check_question(number: metric_pb2.Metric, epsilon: float, case: Case) -> st
 
 
 def wait(case: Case, began: float) -> None:
-    """Let an answer that was begun at a time of `time.monotonic` take as long as answers take at least."""
-    if case.answer_seconds:  # a sleep of 0 lets everybody else run first
+    """Sleep until the case's minimum answer time has passed since `began` (a `time.monotonic` time)."""
+    if case.answer_seconds:  # a sleep of 0 would yield to other threads
         with work.waiting():
             time.sleep(max(0.0, began + case.answer_seconds - time.monotonic()))
 
 
 def _check_rows(rows_digest: bytes, case: Case) -> None:
-    """Refuse a caller's rows that are not the test set's; nothing is compared where there is no digest."""
+    """Refuse rows whose digest is not the test set's; an empty digest is not compared."""
     if rows_digest and (case.rows is None or rows_digest not in case.rows.digests):
         raise Refusal(error_pb2.REASON_ROWS_DIFFER)
 
 
 def check_request_id(request_id: str) -> None:
-    """Refuse a name that no request may have.
-
-    Raises Refusal.
-    """
+    """Refuse a request id that is empty, too long, or not printable ASCII."""
     if not 1 <= len(request_id) <= _REQUEST_ID_MAX or not (request_id.isascii() and request_id.isprintable()):
         raise Refusal(error_pb2.REASON_REQUEST_ID_INVALID)
 
@@ -418,9 +404,9 @@ def received(
     requests: Iterator[audit.AuditRequest] | Iterator[group.ByGroupRequest],
     case: Case,
 ) -> NDArray[np.generic]:
-    """Take the predictions that follow a header, shape (models, people), whatever they are.
+    """Return the uploaded predictions, shape (models, people), with values not yet checked.
 
-    Refusal for too many or too few of them, or rows that are not the test set's.
+    Refusal for a wrong number of models or people, or for rows that are not the test set's.
     """
     shape = header.predictions.shape
     if len(shape) != 2 or shape[1] != case.people:
@@ -437,12 +423,11 @@ def _checked(metric: str, predictions: NDArray[np.generic]) -> NDArray[Any]:
 
 
 def checked_predictions(predictions: NDArray[np.generic], *, binary: bool) -> NDArray[Any]:
-    """Refuse predictions that are none, or not 0 or 1 where they have to be; the same numbers."""
+    """Return the predictions unchanged; Refusal for values outside [0, 1], or not 0 or 1 where `binary`."""
     if predictions.dtype == np.bool_:
         return predictions
-    # Read as an integer, the bits of the numbers in [0, 1], and of no others, are at most those of 1: a greater number
-    # is a greater integer, so are infinity and NaN, and the sign is the first bit. One pass clears a sound batch
-    # that holds no -0.
+    # Read as integers, floats in [0, 1] are at most the bits of 1: larger floats are larger integers, so are infinity
+    # and NaN, and negative numbers have the top bit set. One pass clears a valid batch without -0.
     whole = f"u{predictions.itemsize}"
     one = np.ones(1, predictions.dtype).view(whole)[0]
     odd = []

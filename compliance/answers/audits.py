@@ -1,4 +1,4 @@
-"""An audit case: the records of one data set or deal, the terms on which they are audited, and the ledger that pays."""
+"""An audit case: the records of one data set or deal, the terms of its audits, and the ledger that pays."""
 
 from __future__ import annotations
 
@@ -60,36 +60,35 @@ class Case:
 
     Parameters
     ----------
-    dataset : what the ledger calls the records.
-    ledger : has a budget for the data set, and a share of it for each developer.
-    queries_max : the largest number of models in one batch.
-    epsilon_max, delta : the most that one batch may spend; the delta that each batch is asked for at.
-    epsilon_min : the least that one batch may spend.
-    answer_seconds : how long an answer takes at least: noise is not drawn in constant time.
-    seed : the seed of the noise; None draws it from the operating system.
-    precision : how precisely answers are written down.
-    developers : who may ask; nobody else hears that there is such a data set. None where whoever is let in may.
-    exact : gets each batch's gaps without noise, by request id: a game's referee is told them. None keeps none.
-    detector : watches what a game asks; its referee is told.
-    models : the developer's models, asked about the features that belong to the records; None without features.
-    draws : keeps what a game draws from the operating system, so that it replays. None keeps nothing.
-    neighbours : the relation that the ledger's budget is for, and losses are stated for. An answer depends on protected
-        attributes alone, so that what it loses between data sets that differ in one person's is no more than it loses
-        between two that differ in more of that person's attributes: A_FLIP, or ATTRIBUTES.
-    shares : what is assumed of the disadvantaged group's share where an answer's worth is told beforehand.
-    rows : which rows of the file the records are of, and by what ids they are known; None where all are, in its order.
-    answers_a_day : mapping of str to int
-        How many new answers each developer may have in a day. Who is not in it has no end of them, nor of room.
-    budget_exposure : says what whole budgets give away, once that is worked out. None in a game.
-    protected : the column that groups are of; empty in a game, and where people stay in an engine.
-    others : the same people by other columns, charged to the same account: a person loses once.
-    bought_under : what tells facts about this column's values from those about others', which the account has bought
+    dataset : the records' name in the ledger.
+    ledger : holds a budget for the data set, and a share of it for each developer.
+    queries_max : most models in one batch.
+    epsilon_max, epsilon_min : most and least epsilon of one batch.
+    delta : of each batch.
+    answer_seconds : least time an answer takes, in seconds: noise is not drawn in constant time.
+    seed : of the noise; None draws it from the operating system.
+    precision : of written answers.
+    developers : the developers admitted; to others the data set does not exist. None admits everybody who can connect.
+    exact : receives each batch's gaps without noise, by request id, for a game's referee. None keeps none.
+    detector : watches a game's requests, for its referee.
+    models : the developer's models, queried about the records' features; None without features.
+    draws : log of a game's draws from the operating system, so that it replays. None keeps nothing.
+    neighbours : the relation for which the ledger's budget and the losses are stated: A_FLIP, or ATTRIBUTES. An answer
+        depends on protected attributes alone, so its loss for a change of one attribute is at most that for a change of
+        several attributes of one person.
+    shares : assumed range of the disadvantaged group's share, for expected errors.
+    rows : the file's rows that are audited, and their ids; None if all are, in the file's order.
+    answers_a_day : most new answers a day by developer; developers not listed have no limit of answers or of storage.
+    budget_exposure : returns what whole budgets reveal, once computed. None in a game.
+    protected : the column that defines the groups; empty in a game, and where people stay in an engine.
+    others : cases of the same people by other columns, charged to the same account: a person's loss is charged once.
+    bought_under : key that separates facts about this column's values from those about others, which the account buys
         too; empty for the first column.
-    tables : what is asked about instead of predictions that are sent, where people stay in an engine. The records are
-        then in no order, and only counted.
-    sealed : how models are asked that developers hand over; None takes none.
-    noise_of : makes the noise of a request of what was committed to; None where seed and draws say how.
-    commitment : what a deployment committed to, and a digest of its terms; None where it did not, and in a game.
+    tables : tables of predictions, where people stay in an engine; no predictions are sent. The records then have no
+        order and are only counted.
+    sealed : scores uploaded models; None takes none.
+    noise_of : makes a request's noise from the committed key; None uses `seed` and `draws`.
+    commitment : the deployment's commitment and a digest of its terms; None without one, and in a game.
     """
 
     dataset: str
@@ -122,7 +121,7 @@ class Case:
     commitment: tuple[Commitment, bytes] | None = None
 
     def by(self, column: str) -> Case:
-        """Return the case by a protected column, the first for none; Refusal if it is none of these."""
+        """Return the case of a protected column, the first for an empty name; Refusal for another name."""
         if column in ("", self.protected):
             return self
         if column not in self.others:
@@ -131,7 +130,7 @@ class Case:
 
     @property
     def people(self) -> int:
-        """How many predictions a model has to give."""
+        """Number of predictions that each model has to send."""
         return self.records.people if self.rows is None else self.rows.people
 
     def answer(
@@ -144,23 +143,18 @@ class Case:
         epsilon: float,
         candidates: Candidates | None = None,
     ) -> Entry:
-        """Charge a batch and answer it, or find the answer that this request has bought already.
+        """Charge a batch and answer it, or return the stored answer of the same request.
 
-        The noise of a seeded case is a pseudo-random function of the seed and the request id: it does not depend on the
-        order in which requests happen to arrive. Which facts are known by then does. Refusal, LedgerError or
-        LedgerUnavailable as `Ledger.settle`.
-
-        Returns
-        -------
-        Entry
-            Durable; :func:`values_of` reads the answers.
+        The entry is durable; :func:`values_of` reads its answers. The noise of a seeded case is a pseudo-random
+        function of the seed and the request id, whatever the order in which requests arrive. The facts bought by then
+        do depend on the order. Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`.
         """
         question = self._question(metric, predictions, candidates)
         room = room_of(developer, self.answers_a_day, self.epsilon_min)
         asked = Request(self.dataset, developer, request_id, digest, metric, self.mechanism.name, self.neighbours, FREE)
         if room is not None and (again := self.ledger.stored(asked, room)) is not None:
-            return again  # before any work is done for a new answer that is refused
-        # Only a mechanism that may answer for nothing is worth the look at what the account has bought.
+            return again  # before any work for a new answer that would be refused
+        # The account's purchases are read only for a mechanism that may answer free.
         is_seen = not isinstance(question, SummedQuestion)
         free = (
             is_seen
@@ -186,7 +180,7 @@ class Case:
         )
 
     def require_covered(self, developer: str, request_id: str, metric: str, epsilon: float) -> None:
-        """Refuse what a developer has not paid for already and cannot pay, before any work is done for it.
+        """Refuse a request that is neither paid for nor affordable, before any work is done for it.
 
         Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`.
         """
@@ -199,28 +193,25 @@ class Case:
         entry: Entry,
         predictions: NDArray[np.float64],
         epsilon: float,
-        bought: tuple[bytes, ...],
+        purchases: tuple[bytes, ...],
         candidates: Candidates | None = None,
     ) -> bool:
-        """Work a stored answer out again, charging nothing, and say whether it is the same, its intervals included.
+        """Recompute a stored answer, charging nothing, and return whether it is the same, including its intervals.
 
-        Where noise is of a key it is, but for the last bits, which a processor's kernels decide: `_SAME` is far below
-        any noise.
+        It is the same where noise comes from a key, up to the last bits, which depend on the processor: `_SAME` is far
+        below any noise.
 
-        Parameters
-        ----------
-        epsilon : what the batch offered.
-        bought : the facts that its developer had bought before it.
+        `epsilon`: offered by the batch. `purchases`: facts that the developer had bought before the batch.
         """
         asked = entry.request
         question = self._question(asked.metric, predictions, candidates)
         releasing = self._releasing(question, epsilon)
-        reply = self._replied(question, asked, epsilon, bought, asked.mechanism, releasing)
+        reply = self._replied(question, asked, epsilon, purchases, asked.mechanism, releasing)
         told, again = _numbers(entry), _numbers(replace(entry, reply=reply))
         return told.shape == again.shape and np.allclose(told, again, rtol=0.0, atol=_SAME, equal_nan=True)
 
     def _releasing(self, question: Question, epsilon: float) -> Mechanism:
-        """Return what makes the answers to a batch: the case's mechanism, unless its predictions are not seen."""
+        """Return the mechanism that makes a batch's answers: the case's, unless predictions are not seen."""
         if not isinstance(question, SummedQuestion):
             return self.mechanism
         from compliance.answers.exposure import reveal_max  # here: no game waits for what it imports
@@ -231,18 +222,18 @@ class Case:
     def _replied(
         self,
         question: Question,
-        asked: Request,
+        request: Request,
         epsilon: float,
         facts: tuple[bytes, ...],
         name: str,
         releasing: Mechanism,
     ) -> Reply:
-        release = releasing.release(question, self._facts(facts), epsilon, self.delta, self._noise(asked))
-        require_inside(release, asked.metric)
+        release = releasing.release(question, self._facts(facts), epsilon, self.delta, self._noise(request))
+        require_inside(release, request.metric)
         column = self.protected if self.others or self.bought_under else ""
         draws, candidates = None, question.candidates
         if candidates is not None:
-            drawn = _draws(question, name, release, np.random.default_rng(list(asked.digest)))
+            drawn = _draws(question, name, release, np.random.default_rng(list(request.digest)))
             draws = drawn if self.precision == "float64" else written_down(drawn, self.precision)
         answer = _encode_answer(_rounded(release, self.precision), column, candidates, draws)
         return Reply(answer, _encode(release.facts, self.bought_under))
@@ -259,8 +250,8 @@ class Case:
     ) -> NDArray[np.float64]:
         """Return P(the population's gap > threshold) for each model of a batch, see `compliance.intervals.interval`.
 
-        A function of what is stored and of public numbers, the batch's predictions among them where who asks sees them:
-        it costs nothing and is the same each time.
+        Free and repeatable: a function of what is stored and of public numbers, among them the batch's predictions
+        where the developer sees them.
         """
         _, _, _, low, high = _numbers(entry)
         asked = entry.request
@@ -273,36 +264,38 @@ class Case:
         return probabilities_above(low, high, values, asked.metric, threshold, asked.mechanism)
 
     def expected(self, metric: str, models: int, epsilon: float) -> Expectation:
-        """Say what an answer of a batch will be worth; nothing protected is looked at."""
+        """Return the expected error and intervals of a batch's answers; no protected attribute is read."""
         from compliance.answers.expectation import expected_about  # here: no game waits for what it imports
 
         return expected_about(self.records, self.mechanism, metric, models, epsilon, self.delta, self.shares)
 
     def revealed(self, metric: str, models: int, epsilon: float) -> float:
-        """Say with what balanced accuracy a whole batch gives people away at most: `compliance.answers.exposure`."""
+        """Return the most that a whole batch reveals, as balanced accuracy, see `compliance.answers.exposure`."""
         from compliance.answers.exposure import exposure_about  # here: no game waits for what it imports
 
         return exposure_about(self.records, self.mechanism, metric, models, epsilon, self.delta, self.shares)
 
     def person_risk(self, metric: str, models: int, epsilon: float) -> tuple[float, float]:
-        """Say how surely a whole batch gives one person away: `compliance.answers.exposure.person_risk_about`."""
+        """Return how surely a whole batch identifies one person: `compliance.answers.exposure.person_risk_about`."""
         from compliance.answers.exposure import person_risk_about  # here: no game waits for what it imports
 
         return person_risk_about(self.records, self.mechanism, metric, models, epsilon, self.delta, self.shares)
 
     @cached_property
     def _reusable(self) -> Reusable | None:
-        return self.mechanism if isinstance(self.mechanism, Reusable) else None  # which takes a while to find out
+        return (
+            self.mechanism if isinstance(self.mechanism, Reusable) else None
+        )  # cached: isinstance of a protocol is slow
 
-    def _facts(self, bought: tuple[bytes, ...]) -> Facts:
-        return facts_of(bought, self.bought_under)
+    def _facts(self, purchases: tuple[bytes, ...]) -> Facts:
+        return facts_of(purchases, self.bought_under)
 
-    def _noise(self, asked: Request) -> Noise:
+    def _noise(self, request: Request) -> Noise:
         if self.noise_of is not None:
-            return self.noise_of(asked)
+            return self.noise_of(request)
         if self.seed is None and self.draws is not None:
-            return self.draws.noise(self.dataset, asked.request_id)
-        return noise_for(self.seed, asked.request_id)
+            return self.draws.noise(self.dataset, request.request_id)
+        return noise_for(self.seed, request.request_id)
 
 
 def game_case(
@@ -318,7 +311,7 @@ def game_case(
     models: Asked | None = None,
     draws: DrawLog | None = None,
 ) -> Case:
-    """Open the case of one deal: its ledger is in memory, and the exact answers are kept for the referee."""
+    """Open the case of one deal, with a ledger in memory and exact answers kept for the referee."""
     return Case(
         deal_id,
         records,
@@ -336,22 +329,22 @@ def game_case(
 
 
 def values_of(entry: Entry) -> NDArray[np.float64]:
-    """Read the answers of a batch, shape (models,)."""
+    """Return the answers of a batch, shape (models,)."""
     values: NDArray[np.float64] = _numbers(entry)[0]
     return values
 
 
 def intervals_of(entry: Entry) -> tuple[Ends, Ends]:
-    """Read the intervals of a batch's answers, guaranteed and likely, within the metric's range; NaN for none."""
+    """Return the guaranteed and the likely intervals of a batch, within the metric's range; NaN for none."""
     _, low, high, likely_low, likely_high = _numbers(entry)
     metric = entry.request.metric
     return within_range(low, high, metric), within_range(likely_low, likely_high, metric)
 
 
 def _rounded(release: Release, precision: Precision) -> Release:
-    """Write answers down as precisely as the terms say, and no more precisely in the ends of their intervals.
+    """Round answers to the terms' precision, and widen interval ends by half a last digit.
 
-    Half of a last digit is what rounding an end, or an exact answer that is its own interval, may have moved it by.
+    Rounding may have moved an end, or an exact answer that is its own interval, by that much.
     """
     if precision == "float64":
         return release
@@ -369,24 +362,24 @@ def _rounded(release: Release, precision: Precision) -> Release:
 
 
 _SAME = 1e-9
-"""How far answers may be apart that were worked out by different processors."""
+"""Largest difference between answers recomputed on different processors."""
 
 _ROWS = b"\x05"
-"""What an answer begins with in the ledger: how many numbers there are of each model."""
+"""First byte of an answer in the ledger: the number of numbers per model."""
 
 _NAMED = b"\x06"
-"""What it begins with where the column stands before them: how many times 8 bytes that takes, itself, and zeros."""
+"""First byte where the column's name comes before the numbers: a length in units of 8 bytes, the name, and zeros."""
 
 _SEARCH = b"\x07"
-"""What it begins with where candidates stand before them: how many times 8 bytes of JSON follow, as 8 bytes, and that.
+"""First byte where candidates come before the numbers: 8 bytes with a length in units of 8 bytes, and JSON of that
+length.
 
-It has the column too. Draws follow the numbers.
-"""
+The JSON names the column too. Draws follow the numbers."""
 
 
 @dataclass(frozen=True)
 class _Head:
-    """What stands before an answer's numbers, and where these begin."""
+    """The header of a stored answer, and the offset of its numbers."""
 
     begins: int = 0
     column: str = ""
@@ -394,12 +387,12 @@ class _Head:
 
 
 def column_of(entry: Entry) -> str:
-    """Read by which protected column the gaps are; empty where there is one alone, and for what are no gaps."""
+    """Return the protected column of the gaps; empty where there is only one, and for answers that are not gaps."""
     return _head(entry).column if entry.request.metric in METRICS else ""
 
 
 def search_of(entry: Entry) -> Found | None:
-    """Read what a search has found; None where nothing was searched for."""
+    """Return the result of a search; None if the request was not a search."""
     head = _head(entry)
     if head.candidates is None:
         return None
@@ -409,7 +402,7 @@ def search_of(entry: Entry) -> Found | None:
 
 
 def _draws(question: Question, name: str, release: Release, generator: np.random.Generator) -> NDArray[np.float64]:
-    """Draw a batch's gaps jointly, as they may be given what is released."""
+    """Draw a batch's gaps jointly from their distribution given the release."""
     if release.joint is not None:
         return release.joint(DRAWS, generator)
     (ends, _), stratum = ends_of(release), question.asked.few.strata[0]
@@ -419,9 +412,9 @@ def _draws(question: Question, name: str, release: Release, generator: np.random
 def _encode_answer(
     release: Release, column: str, candidates: Candidates | None, draws: NDArray[np.float64] | None
 ) -> bytes:
-    """Stack answers and the ends of their intervals: these are cut to the metric's range when they are told.
+    """Encode answers and interval ends; ends are cut to the metric's range only when they are read.
 
-    What is cut off says how wide the noise is, which probabilities need.
+    The uncut ends give the width of the noise, which probabilities need.
     """
     begins, ends = _ROWS, b""
     if candidates is not None and draws is not None:
@@ -454,18 +447,17 @@ def _numbers(entry: Entry) -> NDArray[np.float64]:
     if head.begins:
         count = -1 if head.candidates is None else 5 * len(head.candidates.names)
         return np.frombuffer(stored, "<f8", count, head.begins).reshape(5, -1)
-    # Of answers from before there were two intervals nobody knows which mechanisms' were guaranteed.
+    # Answers stored before there were two intervals do not record which mechanisms' were guaranteed.
     values, low, high = np.frombuffer(stored, dtype="<f8").reshape(3, -1)
     unknown = np.full(values.shape, np.nan)
     return np.stack([values, unknown, unknown, low, high])
 
 
 def _encode(facts: Facts, under: bytes = b"") -> bytes:
-    """Write facts down: a line of JSON that says what follows, and the numbers as they are in memory.
+    """Encode facts: a line of JSON that describes the arrays, and their bytes.
 
-    Before that stands a line that says whose they are, where they are not of the first protected column.
-
-    How long that is depends on names, types and shapes, which are public, and on no number.
+    A line with the column's key comes first, except for the first protected column. The length depends on names, types
+    and shapes, which are public, and on no number.
     """
     if not facts:
         return b""
@@ -475,11 +467,11 @@ def _encode(facts: Facts, under: bytes = b"") -> bytes:
     return b"".join([*whose, told.encode(), b"\n", *(values.tobytes() for values in arrays.values())])
 
 
-def facts_of(bought: tuple[bytes, ...], under: bytes = b"") -> Facts:
-    """Read the facts that an account has bought, in order: `Ledger.facts`; those of one protected column's values."""
+def facts_of(purchases: tuple[bytes, ...], under: bytes = b"") -> Facts:
+    """Return an account's facts about one protected column's values, in order of purchase: `Ledger.facts`."""
     found: dict[str, NDArray[np.float64]] = {}
-    for facts in bought:
-        if b"\n" not in facts:  # as they were written once: who needs them buys them again
+    for facts in purchases:
+        if b"\n" not in facts:  # an older format: these facts are bought again if needed
             continue
         whose, _, own = (b"", b"", facts) if facts[:1] == b"[" else facts.partition(b"\n")
         if whose != under.hex().encode():

@@ -1,7 +1,7 @@
-"""The developer's models, asked by compliance about rows of its own.
+"""The developer's models, queried by compliance about the test set's features.
 
-Who asks a model that somebody else serves has shown the rows to whoever serves it, and gets whatever answers they like:
-it is no way to keep a test set from the developer.
+Querying a model that somebody else serves shows the rows to that server, which may answer anything: this does not keep
+a test set from the developer.
 """
 
 from __future__ import annotations
@@ -23,21 +23,17 @@ from fairwall.wire.v1 import error_pb2
 
 
 class Asked(Protocol):
-    """Models that are asked about the test set: where they are served, or what was handed over."""
+    """Models that can be queried about the test set: served by the developer, or uploaded."""
 
     def scores(self, request_id: str, count: int, context: grpc.ServicerContext, /) -> NDArray[np.float64]:
-        """Ask each model of a request: shape (count, people), see `Models.scores`."""
+        """Return each model's scores, shape (count, people), see `Models.scores`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """Where the models of one deal are asked, and about which rows.
+    """The models of one deal, and the rows they are queried about.
 
-    Parameters
-    ----------
-    service : the developer's.
-    features : ndarray of float64, shape (people, d)
-        The test set's, in the order of its records.
+    `features`: of the test set, shape (people, d), in the order of its records.
     """
 
     service: ModelServiceStub = field(repr=False)
@@ -45,20 +41,12 @@ class Models:
     features: NDArray[np.float64] = field(repr=False)
 
     def scores(self, request_id: str, count: int, context: grpc.ServicerContext) -> NDArray[np.float64]:
-        """Ask each model of a request, one after the other.
+        """Query each model in turn; return scores, shape (count, people), whose values are not yet checked.
 
-        Refusal with the first model that does not answer, or not one number a person.
+        Refusal at the first model that does not answer, or not with one number a person.
 
-        Parameters
-        ----------
-        request_id : the developer's request that waits meanwhile.
-        count : how many models.
-        context : of that request: no model is waited for longer than it lasts.
-
-        Returns
-        -------
-        ndarray of float64, shape (count, people)
-            Not yet checked, but for its shape: it holds whatever the developer answered.
+        `request_id`: the developer's request that waits meanwhile. `context`: of that request; bounds the wait for each
+        model.
         """
         rows = np.empty((count, len(self.features)))
         for model in range(count):

@@ -1,4 +1,4 @@
-"""What every account pays by: the ledger of a game, and how much a developer's answers may take of any."""
+"""The ledger of a game, and the ledger storage of a developer's answers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from compliance.ledger.accountant import Budget, Neighbours
 from compliance.ledger.entries import UNIT_EPSILON, Room
 
 DEVELOPER = "developer"
-"""What the one developer of a game is called in its ledger."""
+"""Name of a game's only developer in its ledger."""
 
 
 def game_ledger(dataset: str, neighbours: Neighbours, budget: Budget) -> Ledger:
-    """Open the ledger of a game's deal, in memory: all of its budget is the developer's."""
+    """Open a deal's ledger in memory; the developer gets the whole budget."""
     ledger = Ledger()
     ledger.set_budget(dataset, neighbours, budget)
     ledger.allocate(dataset, DEVELOPER, budget.epsilon, budget.delta)
@@ -21,6 +21,6 @@ def game_ledger(dataset: str, neighbours: Neighbours, budget: Budget) -> Ledger:
 
 
 def room_of(developer: str, answers_a_day: Mapping[str, int], epsilon_min: float) -> Room | None:
-    """Say how much the ledger keeps for a developer; None for all, of whom no end of new answers is said."""
+    """Return the storage that the ledger keeps for a developer; None for no limit."""
     answers = answers_a_day.get(developer)
     return None if answers is None else Room(min(epsilon_min, UNIT_EPSILON), answers)

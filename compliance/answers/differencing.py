@@ -1,29 +1,28 @@
-"""A differencing detector: which models differ from an earlier one in few people only.
+"""A differencing detector: it flags models that differ from an earlier one in few people only.
 
 Two models that differ in one person's prediction have gaps whose difference is that person's group (Hamman, Chen,
-Dutta, FAccT 2023, Example 2). A reviewer who reads the predictions, which are the developer's own and no secret, can
-see that. It is a baseline, not a defence: rows that all differ everywhere are never flagged, whatever they reveal,
-while honest models that were retrained a little may be.
+Dutta, FAccT 2023, Example 2). A reviewer sees that from the predictions, which are the developer's and not secret. It
+is a baseline, not a defence: models that differ everywhere are never flagged, whatever they reveal, while honest models
+that were slightly retrained may be.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 _BLOCK = 2**24
-"""Predictions compared at a time."""
+"""Most predictions compared at a time."""
 
 
 class Detector:
-    """Watches the batches of one account, and remembers all models that it saw.
+    """A watcher of one account's batches, which remembers every model.
 
     Parameters
     ----------
-    most : how many people are few; 0 watches nothing.
+    most : largest number of differing people that is flagged; 0 watches nothing.
 
     Attributes
     ----------
-    flagged : dict of str to int
-        How many models of each batch were flagged, by request id.
+    flagged : number of flagged models by request id.
     """
 
     def __init__(self, most: int) -> None:
@@ -32,7 +31,7 @@ class Detector:
         self.flagged: dict[str, int] = {}
 
     def watch(self, request_id: str, models: NDArray[np.float64]) -> None:
-        """Look at the next batch, shape (m, n)."""
+        """Record and check the next batch, shape (m, n)."""
         if self._most < 1:
             return
         earlier = models[:0] if self._seen is None else self._seen
@@ -41,20 +40,10 @@ class Detector:
 
 
 def flagged(models: NDArray[np.float64], earlier: NDArray[np.float64], most: int) -> NDArray[np.bool_]:
-    """Flag the models that differ from an earlier one in at least one person and at most so many.
+    """Return which models differ from an earlier model in 1 to `most` people, shape (m,).
 
-    Parameters
-    ----------
-    models : ndarray of float64
-        Shape (m, n), the predictions of a batch's models, in their order.
-    earlier : ndarray of float64
-        Shape (k, n), those of all models before the batch.
-    most : how many people are few; 0 flags nothing.
-
-    Returns
-    -------
-    NDArray[np.bool_]
-        Shape (m,). Each model is compared with the earlier ones and with those before it in the batch.
+    `models`: predictions of a batch, shape (m, n); each model is also compared with those before it. `earlier`:
+    predictions of all models before the batch, shape (k, n). `most`: 0 flags nothing.
     """
     flags = np.zeros(len(models), np.bool_)
     if most < 1:

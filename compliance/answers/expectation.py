@@ -1,15 +1,15 @@
-"""What an answer will be worth, before anything is spent: its error and its interval, where nobody looks at A.
+"""The expected error and interval of an answer, before anything is spent and without reading A.
 
-A mechanism's own code answers batches about people who do not exist: as many as in the data set, with its labels, which
-are not protected, and with groups of public shares. Two worlds, as for `compliance.mechanisms.recommended`: uniform
-scores without a gap beyond chance, and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The draws
-are seeded, so that everybody is told the same. A batch is answered several times, with noise of its own each time, and
-the first batch of each world chooses what answers all others: to choose takes longer than to answer, and what is chosen
+The mechanism's code answers batches about simulated people: as many as in the data set, with its labels, which are not
+protected, and with groups of public shares. Two worlds, as for `compliance.mechanisms.recommended`: uniform scores
+without a gap beyond chance, and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The draws are
+seeded, so that every developer gets the same numbers. A batch is answered several times, each with fresh noise. The
+first batch of each world chooses the mechanism for all others: choosing takes longer than answering, and the choice
 depends on the predictions alone, which are of one kind whatever the share.
 
-Of very many people no more than `_PEOPLE_MAX` are imagined. Noise on counts and sums moves a gap among n people by
-c / n, and what is estimated from noisy attributes is off by c / sqrt(n); noise on gaps is made for all that there are.
-What cells cannot tell is c / sqrt(n) by chance, and beyond chance what it is.
+At most about `_PEOPLE_MAX` people are simulated, and errors are scaled: noise on counts and sums moves a gap among n
+people by c / n, and estimates from noisy attributes err by c / sqrt(n); noise on gaps is made for the real number of
+people. The error within cells is c / sqrt(n) by chance (world 0), and does not shrink with n beyond chance.
 """
 
 from __future__ import annotations
@@ -35,37 +35,34 @@ from fairwall.laws.standings import midpoint
 
 _SEED = 2016
 _ANSWERS = 60
-"""How many answers are looked at, for each share in each world; of a large batch as many as it has models."""
+"""Simulated answers for each share in each world, at most; a large batch has one for each of its models."""
 
 _REPEATS = 5
-"""How many of them are about the same batch."""
+"""Simulated answers to the same batch, at most."""
 
 _DRAWN_MAX = 2**18
-"""Predictions for each share in each world; of many people fewer batches tell as much."""
+"""Most predictions for each share in each world; with many people fewer batches are enough."""
 
 _SHARES = 3
 _VALUES_MAX = 2**20
-"""Predictions of a batch: a larger one is taken for one of fewer models, which spends as much on each."""
+"""Most predictions in a batch: a larger batch is simulated with fewer models, at the same epsilon per model."""
 
 _PEOPLE_MAX, _VALUES_OF_MANY = 2**14, 2**18
 _MEMBERS_MIN = 2**12
-"""How many are imagined of the rarer label at least."""
+"""Least number of simulated people of the rarer label."""
 
 _POWERS = {"sums": 1.0, "cube": 1.0, "directions": 1.0, "attributes": 0.5}
-"""By which power of their number errors fall with more people, by what noise is on."""
+"""The power of the number of people by which errors fall, by what the noise is on."""
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What one answer of a batch will be worth: medians over shares, worlds and draws, in the metric's unit.
+    """The expected quality of one answer of a batch: medians over shares, worlds and draws, in the metric's unit.
 
-    Parameters
-    ----------
-    error : how far the answer, cut to the metric's range, is from the data set's exact value. NaN for a mechanism whose
-        answers are choices and no values.
-    half_width, likely_half_width : of the answer's interval that is guaranteed, and of the likely one, cut to the
-        metric's range. NaN where a mechanism gives none.
-    midpoint_error : how far the middle of the metric's range is from it, which anybody can say for nothing.
+    `error`: |answer, cut to the metric's range - the data set's exact value|. NaN for a mechanism whose answers are
+    choices. `half_width`, `likely_half_width`: of the guaranteed and the likely interval, cut to the metric's range.
+    NaN for none. `midpoint_error`: |middle of the metric's range - exact value|: the error of a guess that costs
+    nothing.
     """
 
     error: float
@@ -77,7 +74,7 @@ class Expectation:
 def expected_about(
     records: Records, mechanism: Mechanism, metric: str, models: int, epsilon: float, delta: float, shares: Shares
 ) -> Expectation:
-    """Say what an answer about some records will be worth: as `expect`. Nothing protected is looked at."""
+    """Return `expect` for these records' numbers of people by label. No protected attribute is read."""
     qualified = int(np.count_nonzero(records.labels))
     strata = records.people - qualified, qualified
     return expect(mechanism, metric, strata, models, epsilon, delta, shares, records.metrics)
@@ -94,23 +91,19 @@ def expect(
     shares: Shares,
     metrics: tuple[str, ...] = (),
 ) -> Expectation:
-    """Say what an answer will be worth.
-
-    ValueError for a batch that the mechanism refuses.
+    """Return the expected quality of an answer; ValueError for a batch that the mechanism refuses.
 
     Parameters
     ----------
-    mechanism : what answers.
-    metric : a key of `compliance.records.metrics.METRICS`.
-    strata : how many people have the label 0, and how many the label 1.
+    strata : numbers of people with label 0 and with label 1.
     models : in the batch, at least 1.
-    epsilon, delta : what is spent on the whole batch.
+    epsilon, delta : spent on the whole batch.
     shares : of the disadvantaged group, in each stratum.
-    metrics : all that are audited: cells of alike people serve them together. Left out, this one alone.
+    metrics : all audited metrics, which cells of similar people serve together; empty for `metric` alone.
     """
     about = metrics or (metric,), metric, strata, models, shares
     found = [_imagined(mechanism, about, world, epsilon, delta) for world in _worlds(metric)]
-    # Each world counts as much, of however many answers.
+    # Each world has the same weight, whatever its number of answers.
     most = max(len(values) for world in found for values in world)
     errors, widths, likely_widths, distances = (
         np.concatenate([np.resize(values, most) for values in of_worlds]) for of_worlds in zip(*found, strict=True)
@@ -121,16 +114,15 @@ def expect(
 
 
 _About: TypeAlias = tuple[tuple[str, ...], str, tuple[int, int], int, Shares]
-"""The metrics that are audited, the one that is asked for, how many people have which label, models, and shares."""
+"""The audited metrics, the requested one, the numbers of people by label, the number of models, and the shares."""
 
 
 def _imagined(
     mechanism: Mechanism, about: _About, world: int, epsilon: float, delta: float
 ) -> tuple[NDArray[np.float64], ...]:
-    """Return the errors, half-widths and distances from the midpoint of answers in one world.
+    """Return errors, half-widths, likely half-widths and distances from the midpoint, of answers in one world.
 
-    Of very many people fewer are imagined if that tells of all: whom they stand for is counted where it is chosen what
-    answers, and where noise on gaps is made.
+    Fewer people are simulated if errors can be scaled to all; the mechanism is chosen, and noise on gaps made, for all.
     """
     metrics, metric, strata, _, shares = about
     stands_for = max(1.0, min(sum(strata) / _PEOPLE_MAX, min(strata) / _MEMBERS_MIN))
@@ -173,7 +165,7 @@ def _chosen(
     epsilon: float,
     delta: float,
 ) -> tuple[Mechanism, float, Question]:
-    """Say what answers, what it spends, and on what question: about one model of the batch, or several."""
+    """Return the mechanism, the epsilon, and a question about one or several of the batch's models."""
     metrics, metric, _, models, shares = about
     fewer = max(1, min(models, (_VALUES_MAX if stands_for == 1 else _VALUES_OF_MANY) // sum(strata)))
     spent, generator = epsilon * fewer / models, np.random.default_rng((_SEED, int(1000 * shares.low), world, 0))
@@ -183,7 +175,7 @@ def _chosen(
 
 
 def _worlds(metric: str) -> range:
-    """Return which worlds there are: scores, 0, have no gap of a metric that asks for decisions, 1."""
+    """Return the worlds that have the metric: 0, scores, unless it needs decisions, and 1, decisions."""
     return range(1 if find_metric(metric).binary else 0, 2)
 
 
@@ -207,7 +199,7 @@ def _question(
 
 
 def _groups(share: float, people: int, minimum_group: int) -> NDArray[np.uint8]:
-    """Return the protected attributes of a stratum; both groups have what they must, or half of too few people."""
+    """Return a stratum's protected attributes; each group has its minimum, or half of too few people."""
     least = min(minimum_group, people // 2)
     fewest = min(max(round(share * people), least), people - least)
     return (np.arange(people) >= fewest).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""What a batch gives away at most, whatever mechanism answers it, and what a whole budget does."""
+"""The most that a batch, or a whole budget, reveals about protected attributes, whatever mechanism answers."""
 
 import math
 from collections.abc import Mapping
@@ -19,15 +19,12 @@ from fairwall.laws.shares import Shares
 
 @dataclass(frozen=True)
 class BudgetExposure:
-    """What whole budgets give away, as balanced accuracies: public.
+    """Exposure of whole budgets, as balanced accuracies: public.
 
-    Parameters
-    ----------
-    revealed : by the best attack known here, with each developer's budget; NaN where none is known.
-    together : the same with the data set's budget.
-    most : with the data set's budget, whatever anybody does: proved.
-    kept : the largest budget that was looked at and keeps the first two to so much; 0 if each reveals more. Empty where
-        no attack is known.
+    `revealed`: by the best attack known here, with each developer's budget; NaN if no attack is known. `together`: the
+    same with the data set's budget. `most`: with the data set's budget, by any attack: proved. `kept`: by balanced
+    accuracy, the largest budget examined that stays within it for `revealed` and `together`; 0 if every budget exceeds
+    it. Empty if no attack is known.
     """
 
     revealed: Mapping[str, float]
@@ -46,14 +43,10 @@ def offers(
     by_group: bool,
     released: float,
 ) -> list[Offer]:
-    """Say what is sold, for metrics that tell different things; empty where an attack on it is not known.
+    """Return what the service sells, for metrics that reveal different things; empty if an attack is not known.
 
-    Parameters
-    ----------
-    batch : the least and the most that one may spend, and its delta.
-    limit : what a batch may reveal.
-    by_group : whether counts by group are sold too.
-    released : for how much the same attributes are released besides.
+    `batch`: least and most epsilon of a batch, and its delta. `limit`: on what a batch may reveal. `by_group`: whether
+    counts by group are sold too. `released`: epsilon at which the same attributes are also released.
     """
     inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
     least, most, delta = batch
@@ -77,7 +70,7 @@ def offers(
 def exposure_about(
     records: Records, mechanism: Mechanism, metric: str, models: int, epsilon: float, delta: float, shares: Shares
 ) -> float:
-    """Return what a batch about some records gives away: as `exposure`, of the stratum where that is most."""
+    """Return `exposure` of a batch about some records, for the stratum where it is largest."""
     people, exposed = sum(records.counts(metric)), records.exposed(metric)
     return exposure(mechanism, metric, people, models, epsilon, delta, shares, exposed)
 
@@ -92,22 +85,18 @@ def exposure(
     shares: Shares,
     exposed: int | None = None,
 ) -> float:
-    """Return the balanced accuracy of the best attack with a batch. Nothing protected is looked at.
+    """Return the balanced accuracy, in [1/2, 1], of the best attack with a batch; NaN if not known for the mechanism.
+
+    No protected attribute is read.
 
     Parameters
     ----------
-    mechanism : what answers.
-    metric : a key of `compliance.records.metrics.METRICS`.
-    people : whom the metric looks at.
+    people : the number of people that the metric reads.
     models : in the batch, at least 1.
     epsilon, delta : of the batch; above 0, infinite for exact answers.
-    shares : the public range of group shares, or how small a policy allows groups to be.
-    exposed : how many people it would look at if all its strata were as small as its smallest; left out, they are.
-
-    Returns
-    -------
-    float
-        In [1/2, 1]; NaN for a mechanism of which that is not known.
+    shares : public range of group shares, or the smallest group that a policy allows.
+    exposed : the number of people the metric would read if all its strata were as small as its smallest; by default
+        `people`.
     """
     inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
     if math.isinf(epsilon) or inner.guarantee == "none":
@@ -124,9 +113,9 @@ def exposure(
 def person_risk_about(
     records: Records, mechanism: Mechanism, metric: str, models: int, epsilon: float, delta: float, shares: Shares
 ) -> tuple[float, float]:
-    """Return what share of the disadvantaged is named by whoever aims a batch at one person, and the most that can be.
+    """Return the share of the disadvantaged named by an attack aimed at one person, and its upper bound.
 
-    As `fairwall.laws.risk` has it; nothing protected is looked at. The first is NaN where it is not known.
+    See `fairwall.laws.risk`; no protected attribute is read. The first is NaN where it is not known.
     """
     inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
     if math.isinf(epsilon) or inner.guarantee == "none":
@@ -141,7 +130,7 @@ def person_risk_about(
 
 
 def limited(mechanism: Mechanism, limit: Limit) -> Mechanism:
-    """Return the mechanism; `recommended` and `cells` with a limit to what a batch may give away."""
+    """Return the mechanism, with a limit on what a batch may reveal if it is `recommended` or `cells`."""
     match mechanism:
         case Recommended():
             return replace(mechanism, shares=limit.shares, reveal_max=limit.accuracy)
@@ -152,7 +141,7 @@ def limited(mechanism: Mechanism, limit: Limit) -> Mechanism:
 
 
 def reveal_max(mechanism: Mechanism) -> float:
-    """Return the limit by which `recommended` chooses and `cells` are cut; 1 for none."""
+    """Return the balanced accuracy that limits `recommended` and `cells`; 1 for no limit."""
     inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
     match inner:
         case Recommended():

@@ -1,4 +1,4 @@
-"""The noise on counts by group, exactly by its laws: `fairwall.laws.groups`, and `fairwall.laws.ball` for many rows."""
+"""Noise on counts by group: exact samplers of the distributions in `fairwall.laws.groups` and `fairwall.laws.ball`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,12 @@ from fairwall.laws.groups import noise_rate
 
 
 def balanced_noise(noise: Noise, rate: float, rows: int, groups: int) -> NDArray[np.int64]:
-    """Draw noise whose rows sum up to 0, exactly by its law.
+    """Draw integer noise of shape (rows, groups) whose rows sum to 0, exactly by its distribution.
 
-    All but the last number of a row are drawn as Laplace noise, and the last one is what is missing from 0; the row is
-    kept with the probability e^(-rate |last|), or drawn again. How often does not depend on anything but the draws.
+    All numbers of a row but the last are Laplace noise, and the last makes the sum 0; the row is kept with probability
+    e^(-rate |last|), or drawn again. The number of repeats depends on the draws alone.
 
-    Parameters
-    ----------
-    rate : of `noise_rate`; infinite for no noise.
-    rows, groups : the shape, at least two groups.
-
-    Returns
-    -------
-    ndarray of int64, shape (rows, groups)
+    `rate`: from `noise_rate`; infinite for no noise. `groups`: at least two.
     """
     drawn = np.zeros((rows, groups), np.int64)
     missing = np.arange(0 if math.isinf(rate) else rows)
@@ -41,9 +34,9 @@ def balanced_noise(noise: Noise, rate: float, rows: int, groups: int) -> NDArray
 
 
 def ball_noise(noise: Noise, ball: Ball, times: int = 1) -> NDArray[np.int64]:
-    """Draw a ball's noise so many times, shape (times, rows, groups).
+    """Draw a ball's noise `times` times, shape (times, rows, groups).
 
-    How often anything is drawn again depends on the ball, which is public, and on the draws.
+    The number of repeated draws depends on the ball, which is public, and on the draws.
     """
     drawn = np.zeros((times, len(ball.reaches), ball.groups), np.int64)
     if math.isinf(ball.rate):
@@ -56,7 +49,7 @@ def ball_noise(noise: Noise, ball: Ball, times: int = 1) -> NDArray[np.int64]:
 
 
 def _sizes(noise: Noise, ball: Ball, times: int) -> NDArray[np.int64]:
-    """Draw T."""
+    """Draw T, the size of the ball, `times` times."""
     drawn = np.full(times, -1)
     while (missing := np.flatnonzero(drawn < 0)).size:
         apart = noise.laplace(np.zeros(missing.size), ball.scale, 1.0)
@@ -68,7 +61,7 @@ def _sizes(noise: Noise, ball: Ball, times: int) -> NDArray[np.int64]:
 
 
 def _rows(noise: Noise, limit: int, rows: int, groups: int) -> NDArray[np.int64]:
-    """Draw rows that sum up to 0 evenly from all whose half l1 norm is at most the limit."""
+    """Draw rows that sum to 0 uniformly from all whose half l1 norm is at most `limit`."""
     rate = noise_rate(row_rate(limit, groups))
     drawn = np.zeros((rows, groups), np.int64)
     missing = np.arange(rows)

@@ -1,4 +1,4 @@
-"""Rows of counts by group, of all models together: what each person counts in them. All of it is public."""
+"""Rows of counts by group for all models: the number that each person adds to each row. All of it is public."""
 
 from __future__ import annotations
 
@@ -16,16 +16,9 @@ from fairwall.laws.groups import strata_of
 def questions(
     measures: Sequence[wire.Measure], labels: NDArray[np.uint8], predictions: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say of one model who is looked at by each measure, and who of these is a hit.
+    """Return (base, hits) for one model, shape (measures, people): who each measure reads, and who of these is a hit.
 
-    Parameters
-    ----------
-    measures : none of them the mean score.
-    labels, predictions : ndarray, shape (people,)
-
-    Returns
-    -------
-    base, hits : ndarray of bool, shape (measures, people)
+    No measure may be the mean score.
     """
     everybody = np.ones(len(labels), np.bool_)
     positive, negative, chosen = labels == 1, labels == 0, predictions == 1
@@ -44,18 +37,11 @@ def questions(
 
 @dataclass(eq=False)
 class Part:
-    """People whom the measures look at alike, and what each of them counts in each row.
+    """People whom the same measures read, and the number that each of them adds to each row.
 
-    Parameters
-    ----------
-    inside : ndarray of bool, shape (people,)
-        Who they are.
-    looked : of each measure of each model, whether it looks at them.
-    steps : list of ndarray, shape (people inside,)
-        What each counts: whole numbers from -reach to reach. The first row counts people.
-    reaches : of each row.
-    row, offset, slope : list
-        Of each measure of each model: what it adds up is the offset times the first row and the slope times this one.
+    `inside`: membership, shape (people,). `looked`: for each measure of each model, whether it reads these people.
+    `steps`: for each row, each member's number, shape (people inside,): integers from -reach to reach. Row 0 counts
+    people. `row`, `offset`, `slope`: for each measure of each model: its sum is offset * row 0 + slope * this row.
     """
 
     inside: NDArray[np.bool_]
@@ -73,11 +59,11 @@ class Part:
 
     @property
     def people(self) -> int:
-        """How many they are."""
+        """Number of people in this part."""
         return len(self.steps[0])
 
     def add(self, values: NDArray[np.float64], *, looks: bool) -> None:
-        """Add a measure of a model, by what it adds up of each person: of these it `looks` at all, or at nobody."""
+        """Add a measure of a model by its value for each person; `looks` if it reads this part."""
         row, offset, slope = (0, 0.0, 0.0) if not looks else self._told(values[self.inside])
         self.looked.append(looks)
         self.row.append(row)
@@ -89,10 +75,10 @@ class Part:
         if least == most:
             return 0, least, 0.0
         middle, half = (least + most) / 2, (most - least) / 2
-        # Of two values one counts -1 and the other 1; others are rounded before anything is added up.
+        # Two values count -1 and 1; more values are rounded before anything is summed.
         reach = 1 if ((values == least) | (values == most)).all() else SCORE_REACH
         told = np.rint((values - middle) / half * reach)
-        # A mirror image is the same row; the first person who counts says which is which.
+        # A row and its negative are the same row: the first nonzero person's sign decides.
         sign = float(np.sign(told[np.argmax(told != 0)]))
         steps: NDArray[np.int32] = (sign * told).astype(np.int32)
         place = self._places.setdefault(bytes([reach == 1]) + steps.tobytes(), len(self.steps))
@@ -102,7 +88,7 @@ class Part:
         return place, middle, sign * half / reach
 
     def counted(self, cell: NDArray[np.intp], groups: int) -> NDArray[np.int64]:
-        """Add up each row by group, shape (rows, groups): secret."""
+        """Return each row's sums by group, shape (rows, groups): secret."""
         own = cell[self.inside]
         return np.array([np.bincount(own, row, groups) for row in self.steps], np.int64)
 
@@ -110,18 +96,11 @@ class Part:
 def parts_of(
     measures: Sequence[wire.Measure], labels: NDArray[np.uint8], predictions: NDArray[np.float64]
 ) -> list[Part]:
-    """Part people by which measures look at them, and say what each counts.
-
-    Parameters
-    ----------
-    measures : at least one.
-    labels : ndarray of uint8, shape (people,)
-    predictions : ndarray of float64, shape (models, people)
-    """
+    """Split people by the measures that read them, and return each part with its rows; at least one measure."""
     parts: list[Part] = []
     for model in predictions:
         base, values = _values(measures, labels, model)
-        if not parts:  # whom a measure looks at, no model changes
+        if not parts:  # the people that a measure reads do not depend on the model
             answers, stratum = strata_of(base)
             parts = [Part(stratum == number) for number in range(len(answers))]
         for place in range(len(measures)):
@@ -133,7 +112,7 @@ def parts_of(
 def _values(
     measures: Sequence[wire.Measure], labels: NDArray[np.uint8], predictions: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Say whom each measure looks at, and what it adds up of each person, shape (measures, people)."""
+    """Return who each measure reads, and its value for each person, shape (measures, people)."""
     counted = [each for each in measures if each != wire.MEASURE_MEAN_SCORE]
     base, values = np.ones((2, len(measures), len(labels)))
     at = [place for place, each in enumerate(measures) if each != wire.MEASURE_MEAN_SCORE]

@@ -48,15 +48,14 @@ _ALLOWED_BY = {
     wire.MEASURE_FALSE_POSITIVE_RATE: Part("prediction", label=0),
     wire.MEASURE_ACCURACY: Part("correct"),
 }
-"""A measure may be asked where a metric is allowed that compares two groups by it: it tells as much about labels."""
+"""The metric part that permits each measure: a measure is allowed if an allowed metric compares groups by it, and so
+reveals as much about labels."""
 
 
 class GroupService(GroupServiceServicer):
-    """Counts by group for the open cases.
+    """The gRPC service that counts by group for the open cases.
 
-    Parameters
-    ----------
-    cases : by what requests call the data set; owned by the caller, who adds and removes them.
+    `cases`: by data set name; the caller adds and removes cases.
     """
 
     def __init__(self, cases: Mapping[str, GroupCase]) -> None:
@@ -65,7 +64,7 @@ class GroupService(GroupServiceServicer):
     def GetGroupTerms(
         self, request: wire.GetGroupTermsRequest, context: grpc.ServicerContext
     ) -> wire.GetGroupTermsResponse:
-        """Tell what may be asked."""
+        """Return the terms of counts by group."""
         grouped = self._case(request.deal_id, context)
         case = grouped.case
         with explained(request.deal_id):
@@ -78,7 +77,7 @@ class GroupService(GroupServiceServicer):
     def ByGroup(
         self, request_iterator: Iterator[wire.ByGroupRequest], context: grpc.ServicerContext
     ) -> wire.ByGroupResponse:
-        """Count."""
+        """Count people by group, with noise."""
         header = uploads.header_of(request_iterator)
         grouped = self._case(header.deal_id, context)
         _validate(header, grouped)
@@ -110,7 +109,7 @@ class GroupService(GroupServiceServicer):
 
 
 def _terms(grouped: GroupCase) -> wire.GetGroupTermsResponse:
-    """Say what may be asked, but for what the caller has left."""
+    """Return the terms, except the caller's remaining budget."""
     return wire.GetGroupTermsResponse(
         people=grouped.case.people,
         attributes=grouped.attributes([each.name for each in grouped.people.attributes]),
@@ -127,7 +126,7 @@ def _measures(grouped: GroupCase) -> list[wire.Measure]:
 
 
 def _validate(header: wire.ByGroupHeader, grouped: GroupCase) -> None:
-    """Check what a request says, before any prediction is read."""
+    """Refuse an invalid request, before any prediction is read."""
     check_request_id(header.request_id)
     journal.note(request=header.request_id)
     case = grouped.case
@@ -141,7 +140,7 @@ def _validate(header: wire.ByGroupHeader, grouped: GroupCase) -> None:
     if not header.by or len(set(header.by)) < len(header.by) or not set(header.by) <= known:
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
     if wire.MEASURE_MEAN_SCORE in header.measures and any(map(grouped.people.golden, header.by)):
-        raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)  # scores are not added up by probabilities
+        raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)  # scores cannot be summed by probabilities
     least = max(case.epsilon_min, EPSILON_MIN)
     if not least <= header.epsilon <= case.epsilon_max:
         raise Refusal(

@@ -1,6 +1,6 @@
-"""Counts of people by group, of any number of groups: what is released of them, at what cost.
+"""Noisy counts of people by group, for any number of groups, and their cost.
 
-The noise, and why it is enough, is in `fairwall.laws.groups`, and for rows of many models in `fairwall.laws.ball`.
+The noise and its proof are in `fairwall.laws.groups`, and for rows of many models in `fairwall.laws.ball`.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import array_pb2, error_pb2
 
 METRIC = "by-group"
-"""What the ledger calls the metric of all counts by group."""
+"""The ledger's metric name for all counts by group."""
 
 GROUPS_MAX = 256
 NUMBERS_MAX = 1 << 17
 RELEASE_BYTES_MAX = 2 << 20
-"""In one table, and in a whole release: it stays below what a message may hold."""
+"""Most groups of a table, most numbers of a table, and most bytes of a release, which stay below the message limit."""
 
 EPSILON_MIN = 1e-4
-"""Less buys noise that float64 could not add up exactly, and no number worth having."""
+"""Least epsilon: below it, noise could not be summed exactly in float64, and no number would be worth having."""
 
 _CLOSE = 1.02
-"""So near to the limit a smaller epsilon is looked for."""
+"""Ratio of bounds at which the search for a smaller epsilon stops."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupCase:
-    """An open case that is asked by group too: the same people and the same account.
+    """An open case that also answers counts by group: the same people and the same account.
 
     Parameters
     ----------
-    case : whose ledger pays, at its terms.
-    people : everybody in the file, whether audited or not: what a stratum's counts sum up to is told exactly, so that
-        to leave somebody out whose value is missing would tell whoever has a stratum of that person's own.
-    least_share : groups that are estimated below this share of the people take part in no comparison.
-    limit : what a request may give away of who is in a group of the least size that the limit names.
+    case : whose ledger pays, on its terms.
+    people : everybody in the file, audited or not: stratum totals are exact, so leaving out a person whose value is
+        missing would tell whoever has a stratum with that person alone.
+    least_share : groups estimated below this share of the people take part in no comparison.
+    limit : on what a request may reveal about membership of a group of the least size that the limit names.
     """
 
     case: Case
@@ -69,23 +69,23 @@ class GroupCase:
 
     @property
     def dataset(self) -> str:
-        """What the ledger calls these people."""
+        """The people's name in the ledger."""
         return self.case.dataset
 
     @property
     def developers(self) -> frozenset[str] | None:
-        """Who may ask, as in `Case`."""
+        """The developers admitted, as in `Case`."""
         return self.case.developers
 
     @cached_property
     def rows(self) -> Rows | None:
-        """By what ids everybody is known."""
+        """The ids of everybody."""
         rows = self.case.rows
         return None if rows is None else replace(rows, audited=np.ones(rows.people, np.bool_))
 
     @property
     def spent(self) -> float:
-        """What has been spent of the budget, in epsilon."""
+        """Epsilon spent of the budget."""
         return self.case.ledger.standing(self.case.dataset).spent
 
     def answer(
@@ -96,10 +96,10 @@ class GroupCase:
         header: wire.ByGroupHeader,
         predictions: NDArray[np.float64],
     ) -> Entry:
-        """Charge a request and count, or find what this request has bought already.
+        """Charge a request and count, or return the stored answer of the same request.
 
-        The loss is stated for one person's change of protected attributes, all of them, and bounds what a change of one
-        of them tells: so it is charged to the account of the audits. Refusal, LedgerError or LedgerUnavailable as
+        The loss is stated for a change of all of one person's protected attributes, which bounds that for a change of
+        one, so it is charged to the account of the audits. Refusal, LedgerError or LedgerUnavailable as
         `Ledger.settle`.
         """
         loss, room = self.loss(header.epsilon), room_of(developer, self.case.answers_a_day, self.case.epsilon_min)
@@ -116,12 +116,12 @@ class GroupCase:
         return self.case.ledger.settle(request, reply, room=room)
 
     def attributes(self, names: Sequence[str]) -> list[wire.GroupAttribute]:
-        """Name the values of some attributes, as they are told; KeyError if there is no such attribute."""
+        """Return the values of these attributes, as released; KeyError for an unknown attribute."""
         values = {each.name: each.values for each in self.people.attributes}
         return [wire.GroupAttribute(name=name, values=values[name], golden=self.people.golden(name)) for name in names]
 
     def loss(self, epsilon: float) -> Loss:
-        """Say what a request costs that offers so much: all of it."""
+        """Return the loss of a request: its whole epsilon."""
         return pure(epsilon)
 
 
@@ -134,21 +134,14 @@ def released(
     *,
     worth: float = WORTH,
 ) -> wire.GroupRelease:
-    """Count people by group, with noise: as much as epsilon asks for, or as the limit does if that is more.
+    """Count people by group, with the noise of epsilon, or of the limit if that is more.
 
-    Tables count them by stratum, and are for models that share one, and for one model; rows are for many that do not.
+    Tables count people by stratum, for one model or for models that share strata; rows are for many models that do not.
+    Refusal ``QUERIES_OUT_OF_RANGE`` if the models split the people into more strata than a response can hold.
 
-    Parameters
-    ----------
-    header : what is asked; its epsilon may be infinite, and then nothing has noise.
-    predictions : ndarray of float64, shape (models, people)
-    limit : what it may give away.
-    worth : what part of the variance of tables rows may have to be told in their place; 0 for tables.
-
-    Raises
-    ------
-    Refusal
-        ``QUERIES_OUT_OF_RANGE`` if the models part the people into more strata than a response can hold.
+    `header`: the request; an infinite epsilon means no noise. `predictions`: shape (models, people). `limit`: on what
+    the release may reveal. `worth`: the largest variance of rows, relative to tables, at which rows replace tables; 0
+    for tables always.
     """
     tables = _tables(people, header, predictions, limit)
     by = people.cells(tuple(header.by))
@@ -181,16 +174,16 @@ def _require_room(release: wire.GroupRelease) -> None:
 
 @dataclass(frozen=True)
 class _Tables:
-    """How a request is answered by tables.
+    """A request's answer by tables.
 
     Parameters
     ----------
-    counted : what is counted: all but the mean score, whose sums are told besides.
-    split : which models share a table.
-    strata : how many each table has, and how many strata the measures of its models look at, on average.
-    share : of epsilon, that of tables: the rest is for sums.
-    epsilon : that noise is made for.
-    cells : into how many cells each stratum is parted besides, at most, whoever of its people is of a group.
+    counted : the measures counted: all but the mean score, whose sums are released separately.
+    split : the models that share each table.
+    strata : for each table, its number of strata, and the mean number of strata read by its models' measures.
+    share : of epsilon, for tables: the rest is for sums.
+    epsilon : for which noise is made.
+    cells : most cells into which public probabilities split each stratum further.
     """
 
     counted: Sequence[wire.Measure]
@@ -202,26 +195,26 @@ class _Tables:
 
     @property
     def models(self) -> int:
-        """How many models there are."""
+        """Number of models."""
         return sum(map(len, self.split))
 
     @property
     def of_sums(self) -> float:
-        """What the sums of each model cost."""
+        """Epsilon of each model's sums."""
         return (1 - self.share) * self.epsilon / self.models
 
     def epsilon_of(self, models: Sequence[int]) -> float:
-        """Return what a table of some models costs."""
+        """Return the epsilon of the table of these models."""
         return self.share * self.epsilon * len(models) / self.models
 
     def revealed(self, people: int, epsilon: float, shares: Shares) -> float:
-        """Return what all of it gives away, if noise is made for an epsilon."""
+        """Return the balanced accuracy of an attack on all of it, if noise is made for `epsilon`."""
         strata, spent = Counter(self.cells * each for each, _ in self.strata), replace(self, epsilon=epsilon)
         sums = self.models * (self.share < 1)
         return of_tables(people, strata, sums, spent.epsilon_of(self.split[0]), spent.of_sums, shares)
 
     def variance(self, groups: int) -> float:
-        """Return the variance of top - bottom/2 of a measure, on average over all: what a rate near 1/2 errs by."""
+        """Return the mean variance, over measures, of top - bottom/2: the error of a rate near 1/2."""
         counted = [
             looked / 4 * noise_variance(noise_rate(self.epsilon_of(models)), groups)
             for models, (_, looked) in zip(self.split, self.strata, strict=True)
@@ -236,7 +229,7 @@ class _Tables:
 
 @dataclass(frozen=True)
 class _Balls:
-    """How a request is answered by rows: their parts, each with a ball of its own; the rate of all of them."""
+    """A request's answer by rows: parts of the people, each with its own ball, all of one rate."""
 
     parts: list[Part]
     rate: float
@@ -244,7 +237,7 @@ class _Balls:
 
     @property
     def variance(self) -> float:
-        """Return what `_Tables.variance` does."""
+        """Mean variance over measures, comparable with `_Tables.variance`."""
         found = np.zeros(len(self.parts[0].slope))
         for part in self.parts:
             ball = Ball(self.rate, self.groups, tuple(part.reaches))
@@ -256,9 +249,9 @@ class _Balls:
 def _balls(
     people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np.float64], groups: int, limit: Limit
 ) -> _Balls | None:
-    """Say what rows tell; None without noise, where they take long to draw, and of one model's decisions alone.
+    """Return the answer by rows; None without noise, if drawing is slow, and for decisions of one model alone.
 
-    Of these tables err as little.
+    For one model's decisions tables have an error as small.
     """
     if math.isinf(header.epsilon) or (len(predictions) == 1 and wire.MEASURE_MEAN_SCORE not in header.measures):
         return None
@@ -288,7 +281,7 @@ def _rows(part: Part, by: tuple[NDArray[np.intp], int], rate: float, noise: Nois
 
 
 def _within(revealed: Callable[[float], float], epsilon: float, limit: Limit) -> float:
-    """Return the largest epsilon, about, up to this one, at which no more is given away than the limit allows."""
+    """Return about the largest epsilon, up to this one, that reveals no more than the limit allows."""
     if limit.accuracy >= one_person(epsilon) or revealed(epsilon) <= limit.accuracy:
         return epsilon
     low, high = EPSILON_MIN, epsilon
@@ -299,17 +292,17 @@ def _within(revealed: Callable[[float], float], epsilon: float, limit: Limit) ->
 
 
 def _tables(people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np.float64], limit: Limit) -> _Tables:
-    """Choose, by public numbers alone, which models share a table, and how much of epsilon noise is made for.
+    """Choose, by public numbers alone, the models that share a table, and the epsilon of the noise.
 
-    Tables have their share of epsilon, and sums of scores the rest. Models share no table that gives away more than the
-    limit; and where tables of their own do too, all noise is that of a smaller epsilon.
+    Tables have their share of epsilon, and sums of scores the rest. Models do not share a table that reveals more than
+    the limit; if separate tables exceed it too, all noise is that of a smaller epsilon.
     """
     counted = [each for each in header.measures if each != wire.MEASURE_MEAN_SCORE]
     share, n = 0.5 if len(counted) < len(header.measures) else 1.0, len(people.labels)
     cells = 1
     for each in people.attributes:
         if each.name in header.by and (golden := people.golden(each.name)):
-            # These people are fewer, and so may all others be; who knows their probabilities tells them apart by these.
+            # The golden sample, or the rest, may be few people; their probabilities, if known, split them further.
             n, cells = min(golden, n - golden), len(each.values)
 
     def split_as(split: list[list[int]]) -> _Tables:
@@ -329,14 +322,14 @@ def _tables(people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np
 
 
 def _strata(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> tuple[int, float]:
-    """Return how many strata a table of these models has, and how many of them a measure looks at, on average."""
+    """Return the number of strata of these models' table, and the mean number that a measure reads."""
     asked = _asked(people, measures, predictions)
     answers, _ = strata_of(asked)
     return len(answers), float(answers[:, : len(asked) // 2].sum(axis=0).mean()) if len(asked) else 1.0
 
 
 def _asked(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Stack the questions of all models, shape (2 * models * measures, people): who is looked at, then the hits."""
+    """Stack all models' questions, shape (2 * models * measures, people): who is read, then who is a hit."""
     pairs = [questions(measures, people.labels, row) for row in predictions]
     return np.concatenate([base for base, _ in pairs] + [hits for _, hits in pairs])
 
@@ -365,7 +358,7 @@ def _probable(
     rate: float,
     noise: Noise,
 ) -> wire.GroupTable:
-    """Make a table of which one attribute is known by probabilities."""
+    """Return a table with one attribute that is known by probabilities."""
     assert people.probable is not None, "it is among the attributes"
     groups = people.cells(by)[1] * people.probable.parts.shape[1]
     answers, stratum = _parted(people, measures, predictions[models], groups)
@@ -376,7 +369,7 @@ def _probable(
 def _parted(
     people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64], groups: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Part people into strata, as `strata_of`, of which a response must hold all groups."""
+    """Split people into strata as `strata_of`; Refusal if a response cannot hold all their groups."""
     answers, stratum = strata_of(_asked(people, measures, predictions))
     if answers.size > NUMBERS_MAX or len(answers) * groups > NUMBERS_MAX:
         raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)

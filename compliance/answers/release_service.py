@@ -1,4 +1,4 @@
-"""ReleaseService: validate, sanitise, record, reply; and take the model that was trained on it."""
+"""ReleaseService: validate, sanitise, record, reply; and take the model trained on the release."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MODEL_BYTES_MAX = 1 << 26
 
 @dataclass(frozen=True)
 class ReleaseCase:
-    """What of one deal is released, the model that comes back, and whether its utilities are told."""
+    """The release of one deal, the model that comes back, and whether the developer gets the model's utilities."""
 
     release: Release
     model: HandedModel
@@ -36,23 +36,20 @@ class ReleaseCase:
 
     @property
     def dataset(self) -> str:
-        """What the ledger calls whose attributes are released."""
+        """The people's name in the ledger."""
         return self.release.dataset
 
     @property
     def developers(self) -> frozenset[str] | None:
-        """Who may ask, as in `Release`."""
+        """The developers admitted, as in `Release`."""
         return self.release.developers
 
 
 class ReleaseService(ReleaseServiceServicer):
-    """Releases attributes of the open deals.
+    """The gRPC service that releases attributes of the open deals.
 
-    Parameters
-    ----------
-    cases : mapping of str to ReleaseCase or Release
-        By deal id; owned by the caller, who adds and removes them. To a deployment's mere release no model comes back.
-    studies : those whose tables are released, likewise.
+    `cases`: by deal id; the caller adds and removes them. A `Release` alone is a deployment's, to which no model comes
+    back. `studies`: whose tables are released, likewise.
     """
 
     def __init__(self, cases: Mapping[str, ReleaseCase | Release], studies: Mapping[str, Study] | None = None) -> None:
@@ -62,7 +59,7 @@ class ReleaseService(ReleaseServiceServicer):
     def GetReleaseTerms(
         self, request: wire.GetReleaseTermsRequest, context: grpc.ServicerContext
     ) -> wire.GetReleaseTermsResponse:
-        """Tell what may be bought."""
+        """Return the terms of a release."""
         release = self._release(request.deal_id, context)
         with explained(request.deal_id):
             standing = release.ledger.standing(release.dataset, developer_of(context))
@@ -79,7 +76,7 @@ class ReleaseService(ReleaseServiceServicer):
             raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
         if not request.epsilon >= release.epsilon_min:
             raise Refusal(error_pb2.REASON_EPSILON_INVALID)
-        # The terms too: what was bought on others is not what this request asks for, and has another shape.
+        # The digest covers the terms too: a release bought on other terms is not this request's, and has another shape.
         asked = (message.SerializeToString(deterministic=True) for message in (request, _terms(release)))
         try:
             with explained(request.deal_id):
@@ -141,7 +138,7 @@ class ReleaseService(ReleaseServiceServicer):
 
 
 def _terms(release: Release) -> wire.GetReleaseTermsResponse:
-    """Say what is released, but for what the caller has left."""
+    """Return the terms, except the caller's remaining budget."""
     return wire.GetReleaseTermsResponse(
         people=len(release.values),
         protocol=release.protocol,

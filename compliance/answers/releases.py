@@ -1,4 +1,4 @@
-"""Compliance releases sanitised attributes; in the release game it measures the model that was trained on them."""
+"""Releases of sanitised attributes, and in the release game the measurement of the model trained on them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from fairwall.wire.v1 import error_pb2
 
 @dataclass(frozen=True)
 class Column:
-    """A sensitive column: its place in the file, its domain's size, its share of epsilon, and what it is called.
+    """A sensitive column: index in the file, domain size, share of epsilon, name, and its values' names.
 
-    Its values are named in the order of their codes; none are where codes are all there is.
+    Values are in the order of their codes; empty where only codes are known.
     """
 
     place: int
@@ -44,18 +44,17 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """People whose sensitive attributes are released sanitised, and the ledger that pays for it.
+    """People whose sensitive attributes are released sanitised, and the ledger that pays.
 
     Parameters
     ----------
-    dataset : what the ledger calls them.
+    dataset : the people's name in the ledger.
     protocol : one of `PROTOCOLS`, or ``CLEAN``.
-    values : ndarray of uint8, shape (people, columns)
-        Each within its column's domain.
-    ledger : has a budget for the data set, and the developer's share of it.
-    seed : the seed of the randomness; None draws it from the operating system.
-    epsilon_min : the least that one release may spend.
-    developers : who may ask, as in `Case`.
+    values : shape (people, columns), each within its column's domain.
+    ledger : holds a budget for the data set, and the developer's share of it.
+    seed : of the randomness; None draws it from the operating system.
+    epsilon_min : least epsilon of one release.
+    developers : the developers admitted, as in `Case`.
     """
 
     dataset: str
@@ -70,18 +69,18 @@ class Release:
 
     @property
     def width(self) -> int:
-        """How many values all columns have together."""
+        """Number of values of all columns together."""
         return sum(column.domain for column in self.columns)
 
     @property
     def spent(self) -> float:
-        """What was spent of the budget, on releases and whatever else it pays for, in epsilon."""
+        """Epsilon spent of the budget, on releases and everything else it pays for."""
         return self.ledger.standing(self.dataset).spent
 
     def answer(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
-        """Charge a release and make it, or find what this request has bought already: it is never drawn twice.
+        """Charge a release and draw it, or return the stored one of the same request: it is never drawn twice.
 
-        Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`; LocalPrivacyError if the protocol has no law at
+        Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`; LocalPrivacyError if the protocol is undefined at
         this epsilon.
         """
         loss = Loss(epsilon)
@@ -92,14 +91,14 @@ class Release:
         return self.ledger.settle(request, lambda _: Reply(self.sanitised(request_id, epsilon).tobytes()), room=room)
 
     def encoded(self, entry: Entry) -> NDArray[Any]:
-        """Read what was released, shape (people, width)."""
+        """Return the released values, shape (people, width)."""
         stored = np.frombuffer(entry.reply.answer, np.uint8)
         cells = len(self.values) * self.width
         numbers = stored if len(stored) == cells else stored.view(np.float64)
         return numbers.reshape(-1, self.width)
 
     def sanitised(self, request_id: str, epsilon: float) -> NDArray[Any]:
-        """Draw a release, shape (people, width): where there is a seed, a function of it and the request alone."""
+        """Draw a release, shape (people, width): with a seed, a function of the seed and the request alone."""
         if self.protocol == CLEAN:
             return np.hstack([one_hot(values, column.domain) for column, values in self._by_column()])
         draw = system()
@@ -123,23 +122,17 @@ def game_release(
     epsilon: float,
     seed: bytes | None,
 ) -> Release:
-    """Open a game's release, of a budget of epsilon: its ledger is in memory."""
+    """Open a game's release with a budget of epsilon, in a ledger in memory."""
     ledger = game_ledger(dataset, Neighbours.ATTRIBUTES, Budget(epsilon))
     return Release(dataset, protocol, columns, values, ledger, seed)
 
 
 class HandedModel:
-    """The model of one deal: none until the developer hands it over, and then that one for good.
+    """The model of one deal: none until the developer hands one over, and then that one for good.
 
-    Parameters
-    ----------
-    labels : ndarray of uint8, shape (people,)
-        The test set's.
-    features : ndarray of integers, shape (people, columns)
-        Codes of the columns that are not sensitive.
-    sensitive : ndarray of uint8, shape (people, sensitive columns)
-        As they are.
-    sizes : the domains' sizes of the columns that are not sensitive.
+    `labels`: of the test set, shape (people,). `features`: codes of the columns that are not sensitive, shape (people,
+    columns). `sensitive`: exact values, shape (people, sensitive columns). `sizes`: domain sizes of the columns that
+    are not sensitive.
     """
 
     def __init__(
@@ -158,21 +151,14 @@ class HandedModel:
         self.utilities: tuple[float, ...] = ()
 
     def hand(self, nodes: NDArray[np.generic], *, sees_attributes: bool) -> None:
-        """Take a model, and measure it; the same again changes nothing.
+        """Take a model, untrusted, as written by `fairwall.learning.forest.to_array`, and measure it.
 
-        Parameters
-        ----------
-        nodes : ndarray
-            As `fairwall.learning.forest.to_array` writes them; may be anything.
-
-        Raises
-        ------
-        Refusal
-            ``OUT_OF_TURN`` for another model than the first, ``REQUEST_MALFORMED`` for no model of these features.
+        The same model again changes nothing. Refusal ``OUT_OF_TURN`` for another model than the first,
+        ``REQUEST_MALFORMED`` for an array that is no model of these features.
         """
         what = f"{nodes.dtype} {nodes.shape} {sees_attributes}".encode()
         digest = blake3(what + nodes.tobytes()).digest()
-        with self._lock:  # calls may come at the same time
+        with self._lock:  # calls may be concurrent
             if self._digest:
                 if self._digest != digest:
                     raise Refusal(error_pb2.REASON_OUT_OF_TURN)
@@ -190,9 +176,9 @@ class HandedModel:
             self._digest = digest
 
     def group_rates(self, records: Records) -> tuple[float, ...]:
-        """Measure the rates that gaps are made of on these records of the test set, as the audit report has them.
+        """Return the rates of which gaps are made, on these records of the test set, as in the audit report.
 
-        None before a model is handed over. The records have somebody of each group in every metric's stratum.
+        Empty before a model is handed over. The records must have somebody of each group in every metric's stratum.
         """
         if not self._digest:
             return ()
@@ -200,9 +186,9 @@ class HandedModel:
         return tuple(float(one) for part in parts for one in (part.sum1[0] / part.n1, part.sum0[0] / part.n0))
 
     def scores(self, _request_id: str, count: int, _context: grpc.ServicerContext) -> NDArray[np.float64]:
-        """Give the model's decisions about the test set, shape (1, people).
+        """Return the model's decisions about the test set, shape (1, people).
 
-        Refusal if it was not handed over, or more than one is asked about.
+        Refusal before the model is handed over, or for more than one model.
         """
         if not self._digest or count != 1:
             raise Refusal(error_pb2.REASON_MODEL_UNAVAILABLE)

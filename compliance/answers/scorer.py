@@ -1,19 +1,19 @@
-"""The process that scores rows with models which somebody else has made: it knows the rows, and no protected attribute.
+"""The process that scores rows with untrusted models: it knows the rows, and no protected attribute.
 
 It is started before compliance reads anything, and gives up all files but its libraries, and every connection. Each
-batch of models is run in a child of its own, which gives up system calls too before it looks at the first byte of a
+batch of models runs in its own child process, which also gives up system calls before it reads the first byte of a
 model, and whose time and memory are bounded.
 
-**What is told of the rows.** Models are first tried on made-up rows, as many as there are: what is wrong with one shows
-there, and is told. On the real rows each may take twice as long of a processor; a row on which it fails has scored 0.
-The answer goes out after three times what the made-up rows took, whatever happens on the real ones. So whether a batch
-is refused, why, and when, depends on the models and on the number of rows alone: no model can tell by failing, nor by
-taking its time, what is in a row.
+**What the reply reveals of the rows.** Models first run on as many made-up rows: a fault that shows there is reported.
+On the real rows each model may take twice as much processor time; a row on which it fails has score 0. The reply goes
+out after three times the duration of the made-up rows, whatever happens on the real ones. So whether a batch is
+refused, why, and when, depends on the models and on the number of rows alone: no model can reveal a row's content by
+failing or by taking its time.
 
 **Row by row.** A model that saw all rows at once could give everybody one person's income, and the noise on a sum would
-not hide it; nor if it failed on all because of one. So rows come in an order that is drawn, a few at a time, and twice,
-in two orders: what a model says of a row may not depend on what stands beside it. One that does on made-up rows is
-refused, and real rows of which it says two things, or fails among them, are scored alone.
+not hide it; nor would it if the model failed on all rows because of one. So rows are scored in a random order, a few at
+a time, and twice, in two orders: a row's score may not depend on the rows beside it. A model whose scores do so on
+made-up rows is refused; real rows with two different scores, or in a chunk that fails, are scored alone.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HEAD = struct.Struct("<QQQdd?")
-"""What comes in of a batch: people, features, models, seconds, bytes of memory, whether scores are cut at one half.
+"""Header of an incoming batch: people, features, models, seconds, bytes of memory, whether scores are cut at one half.
 
-Then come sizes of models, rows, and models.
-"""
+The sizes of models, the rows, and the models follow."""
 
 SIZE = struct.Struct("<Q")
 
 BATCH, GIVE_UP = b"B", b"G"
-"""What comes in begins with one of these: the second ends the batch that is scored."""
+"""First byte of each incoming message; `GIVE_UP` ends the batch that is being scored."""
 
 SOUND, MALFORMED, OPERATOR, SHAPE, SLOW = range(5)
-"""What goes out, behind its size: one byte, and after SOUND the scores of each model, float64, as far as they came."""
+"""Status byte of a reply, after its size; after SOUND each model's scores follow, float64, as far as they came."""
 
 _SOUND = struct.Struct("<cd")
-"""What a child says after SOUND: how many seconds the made-up rows took."""
+"""A child's SOUND message: the status byte, and the seconds that the made-up rows took."""
 
 _ROWS = 1 << 16
-"""So many rows at a time, at most: of n the root of n."""
+"""Most rows scored at a time; otherwise the square root of the number of rows."""
 
 _SAME = 2.0**-18
-"""How far two scores of a row may be apart: by as much sums are not exact that are added up in another order."""
+"""Largest difference between two scores of a row: sums added in another order are not exact."""
 
 _UNDECIDED = 2
-"""So many made-up rows, and one of 50,000, may be on another side of one half then."""
+"""Most made-up rows, plus one in 50,000, whose two scores may lie on different sides of one half."""
 
 _ON_REAL_ROWS, _MORE, _IN_ALL = 2.0, 0.2, 3.0
-"""How many times as long of a processor a model may take on real rows, and so many seconds; and till the answer."""
+"""A model's processor time on real rows as a multiple of that on made-up rows; seconds added; time of the reply as a
+multiple."""
 
 _OPEN_FILES: Final = 256
 
 _AT_ONCE: Final = 1 << 20
 
 _START_SECONDS: Final = 5
-"""How long libraries may take."""
+"""Processor seconds allowed for loading libraries."""
 
 _OPERATORS: Final = """
 Abs Add And ArgMax ArgMin BatchNormalization Cast CastLike Ceil Clip Concat Constant Div Elu Equal Erf
@@ -82,30 +82,30 @@ _OPERATORS_OF_ML: Final = """
 ArrayFeatureExtractor Binarizer Imputer LabelEncoder LinearClassifier LinearRegressor Normalizer Scaler
 SVMClassifier SVMRegressor TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor
 """
-"""What a model is made of: no loops or branches, nothing drawn, no result whose size depends on values."""
+"""Operators that a model may use: no loops or branches, no randomness, no result whose size depends on values."""
 
 _TAKEN: Final = frozenset(
     {("", name) for name in _OPERATORS.split()} | {("ai.onnx.ml", name) for name in _OPERATORS_OF_ML.split()}
 )
 
 _SIZED_BY_INPUTS: Final = frozenset({"Expand", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Unsqueeze"})
-"""Those whose inputs but the first say how large the result is: they have to be constants."""
+"""Operators whose result size depends on inputs after the first: these must be constants."""
 
 
 class _UnfitModel(Exception):
-    """A model that is refused; its argument is one of the numbers that go out."""
+    """Raised with the status byte that refuses a model."""
 
 
 def main() -> None:
-    """Score batches that come in on stdin until it is closed; first, say what confines this."""
-    kernels.fix()  # here: whoever imports this for its numbers keeps its own environment
+    """Report this process's confinement, then score batches from stdin until it is closed."""
+    kernels.fix()  # here: importers of this module's constants keep their environment
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     out = os.fdopen(os.dup(1), "wb")
     layers = confine.locked_in("compliance")
     calls = _of_child(lambda write: write(str(confine.without_calls()).encode()), None)
     _send(out, f"{confine.describe(layers)}; models by {calls.decode()}".encode())
     while kind := _read(1):
-        if kind == GIVE_UP:  # what has ended by itself
+        if kind == GIVE_UP:  # the batch has already ended
             continue
         head = _read(HEAD.size)
         people, columns, count, *_ = HEAD.unpack(head)
@@ -116,29 +116,29 @@ def main() -> None:
 
 
 def _read(size: int) -> bytes:
-    """Read so many bytes from stdin, and none ahead; fewer at its end."""
+    """Read `size` bytes from stdin, without reading ahead; fewer at its end."""
     found = bytearray()
     while len(found) < size and (some := os.read(0, size - len(found))):
         found += some
     return bytes(found)
 
 
-def _send(out: BinaryIO, said: bytes) -> None:
-    out.write(SIZE.pack(len(said)) + said)
+def _send(out: BinaryIO, reply: bytes) -> None:
+    out.write(SIZE.pack(len(reply)) + reply)
     out.flush()
 
 
 def _of_child(work: Callable[[Callable[[bytes], object]], object], watched: int | None) -> bytes:
-    """Do something in a child that may die of it, and return what it wrote; if that is nothing, SLOW or MALFORMED.
+    """Run `work` in a child process, and return its output; SLOW or MALFORMED if that is empty.
 
-    A byte that comes in from the file that is `watched` ends the child, and its end this process too.
+    A byte from the file descriptor `watched` kills the child; its end of file ends this process too.
     """
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             confine.end_with_parent()
-            # What it holds of its parent's is closed: it could answer in its place.
+            # The parent's descriptors are closed: through them a child could reply in its parent's place.
             os.dup2(writes, 3)
             os.closerange(4, _OPEN_FILES)
             for standard in (0, 1):
@@ -153,7 +153,7 @@ def _of_child(work: Callable[[Callable[[bytes], object]], object], watched: int 
             some = os.read(ready, 1 if ready == watched else _AT_ONCE)
             if ready == watched:
                 os.kill(child, signal.SIGKILL)
-                if not some:  # nobody is there any more
+                if not some:  # the parent has ended
                     os._exit(0)
                 open_ends.remove(watched)
             elif not some:
@@ -172,20 +172,20 @@ def _of_child(work: Callable[[Callable[[bytes], object]], object], watched: int 
 
 
 def _wait_until(began: float, seconds: float) -> None:
-    """Wait until so many seconds have passed since; if they have, because of other work, twice as many, and so on."""
+    """Wait until `seconds` after `began`; if that has passed because of other work, double the seconds, repeatedly."""
     while (left := began + seconds - time.monotonic()) < 0:
         seconds *= 2
     time.sleep(left)
 
 
-def _write(said: bytes) -> None:
-    left = memoryview(said)
+def _write(output: bytes) -> None:
+    left = memoryview(output)
     while left:
         left = left[os.write(3, left) :]
 
 
 def _score(head: bytes, features: bytes, models: list[bytes], write: Callable[[bytes], object]) -> None:
-    """Try models on made-up rows, say what is wrong with the first that does not do; then score the real ones."""
+    """Run models on made-up rows and report the first unfit one; then score the real rows."""
     import resource
 
     people, columns, _, seconds, memory, binary = HEAD.unpack(head)
@@ -230,18 +230,18 @@ def _score(head: bytes, features: bytes, models: list[bytes], write: Callable[[b
 
 
 _Run: TypeAlias = "Callable[..., NDArray[np.float64]]"
-"""From rows to their scores, given whether rows are made up and whether scores are cut at one half."""
+"""Returns the scores of rows, given whether rows are made up and whether scores are cut at one half."""
 
 
 def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
-    """Look at a model, and return what scores rows with it; _UnfitModel for one that does not do."""
+    """Check a model and return its scoring function; _UnfitModel for an unfit one."""
     import numpy as np
 
     model = _looked_at(model)
     try:
         options = runtime.SessionOptions()
         options.add_session_config_entry("session.load_model_format", "ONNX")
-        options.add_session_config_entry("session.set_denormal_as_zero", "1")  # it takes 100 times as long
+        options.add_session_config_entry("session.set_denormal_as_zero", "1")  # denormals take 100 times as long
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
         session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -257,7 +257,7 @@ def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
     kind, given, told = kinds[inputs[0].type], inputs[0].name, session.get_outputs()[-1].name
 
     def once(rows: NDArray[np.float64], order: NDArray[np.intp], step: int) -> NDArray[np.float64]:
-        """Score some rows, so many at a time: in the place of each, and NaN for those among whom one fails."""
+        """Score rows `step` at a time: each row's score, and NaN for the rows of a chunk that fails."""
         found = np.empty(len(rows))
         for start in range(0, len(order), step):
             chosen = order[start : start + step]
@@ -270,7 +270,7 @@ def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
                 failures.append(_why(error))
                 some = np.full(len(chosen), np.nan)
             found[chosen] = some
-        # What is no probability is the nearest, and what is no number is 0: to refuse it would tell of rows.
+        # Scores are clipped to [0, 1], and NaN becomes 0: a refusal would reveal something of the rows.
         return np.clip(found, 0.0, 1.0)
 
     def run(rows: NDArray[np.float64], *, is_made_up: bool, binary: bool) -> NDArray[np.float64]:
@@ -283,7 +283,7 @@ def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
         apart = far | ((one >= 0.5) != (other >= 0.5)) if binary else far
         if is_made_up and (far.any() or np.count_nonzero(apart) > _UNDECIDED + len(rows) // 50_000):
             raise _UnfitModel(OPERATOR)
-        # Whoever stands out changes nobody else's score: these are scored alone, and who fails alone has scored 0.
+        # A row that stands out changes no other row's score: it is scored alone, and gets 0 if it fails alone.
         alone = np.flatnonzero(apart)
         one[alone] = np.nan_to_num(once(rows, alone, 1)[alone], nan=0.0)
         return one
@@ -293,12 +293,12 @@ def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
 
 
 def _why(error: Exception) -> int:
-    """Tell a model that wants too much memory from one that is wrong."""
+    """Return SLOW for an error about memory, MALFORMED otherwise."""
     return SLOW if re.search("alloc|exceeds the supported maximum", str(error), re.IGNORECASE) else MALFORMED
 
 
 def _one_a_row(scores: Any, rows: int) -> NDArray[np.float64]:
-    """Take one number a row, of two the second: the probability of 1."""
+    """Return one number a row, the last of two: the probability of 1."""
     import numpy as np
 
     if not isinstance(scores, np.ndarray) or scores.dtype.kind not in "fiub" or scores.shape[:1] != (rows,):
@@ -311,9 +311,9 @@ def _one_a_row(scores: Any, rows: int) -> NDArray[np.float64]:
 
 
 def _looked_at(content: bytes) -> bytes:
-    """Refuse a model that is none, or is made of what is not taken; return just what was looked at.
+    """Refuse an invalid model or one with operators not allowed; return exactly the model that was checked.
 
-    The same bytes may be another model to who reads them as another format.
+    The same bytes could be another model to a reader of another format.
     """
     import onnx
 

@@ -1,9 +1,8 @@
-"""Models that developers hand over as ONNX files, scored on rows that the developers do not have.
+"""Models that developers upload as ONNX files, scored on rows that the developers do not have.
 
-They run in processes that know the rows' features and no protected attribute: `compliance.answers.scorer`. What a
-model says of a row goes into an answer, as predictions would, and is told nobody: epsilon hides protected attributes in
-it. The features themselves it does not hide: a gap of a group is a number about its rows, and who asks often learns of
-them.
+They run in processes that know the rows' features and no protected attribute: `compliance.answers.scorer`. Scores enter
+an answer as predictions would, and are shown to nobody: epsilon hides protected attributes in the answer. It does not
+hide the features: a group's gap is a number about its rows, and a developer with many requests learns about them.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ _REASONS = {
 _PROCESSES_MAX = 8
 
 _LOOK_SECONDS = 0.2
-"""How often it is asked whether a call still waits."""
+"""Seconds between checks that the caller still waits."""
 
 _ENVIRONMENT = frozenset({"LD_LIBRARY_PATH", "PATH", "SYSTEMROOT"})
 
 MEMORY = 2 << 30
-"""How many bytes of memory a batch of models may take, besides rows."""
+"""Most bytes of memory for a batch of models, besides rows."""
 
 
 class SealedError(UserError):
@@ -53,17 +52,16 @@ class SealedError(UserError):
 
 
 def check_libraries() -> None:
-    """Refuse to do without what models run by; SealedError."""
+    """Raise SealedError if a library that runs models is missing."""
     if any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")):
         raise SealedError("sealed: needs onnxruntime: pip install 'fairwall[sealed]'")
 
 
 class Scorer:
-    """The processes that score; to be started before this one is confined, and while it knows nothing protected.
+    """The scoring processes; start them before this process is confined, and while it knows nothing protected.
 
-    Each scores one batch at a time, and each developer has one of them at most: who hands over many models waits for
-    itself. Whose call has ended has no batch any more. SealedError if a library is missing that they need, or one does
-    not start.
+    Each process scores one batch at a time, and each developer has at most one process: a developer with many models
+    delays only itself. A batch ends with its call. SealedError if a library is missing, or a process does not start.
     """
 
     def __init__(self, processes: int = 0) -> None:
@@ -87,23 +85,17 @@ class Scorer:
         developer: str = "",
         goes_on: Callable[[], bool] = lambda: True,
     ) -> NDArray[np.float64]:
-        """Score rows with each model.
+        """Return each model's scores in [0, 1], shape (models, people); 0 where a model fails on these rows only.
 
-        Refusal for the first model that does not do; MODEL_UNAVAILABLE once a process is gone, or the call has ended.
+        Refusal for the first unfit model; MODEL_UNAVAILABLE once a process is gone, or the call has ended.
 
         Parameters
         ----------
-        features : ndarray of float64, shape (people, columns)
-        models : ONNX models.
-        seconds : for how long each may run.
+        features : shape (people, columns).
+        seconds : most processor time of each.
         binary : whether scores will be cut at one half.
         developer : whose models they are.
-        goes_on : says whether the call still waits for them.
-
-        Returns
-        -------
-        ndarray of float64, shape (models, people)
-            In [0, 1]; 0 of a model that fails on these rows and did not on made-up ones.
+        goes_on : returns whether the call still waits.
         """
         people, columns = features.shape
         sizes = b"".join(scorer.SIZE.pack(len(model)) for model in models)
@@ -138,7 +130,7 @@ class Scorer:
 
     @contextmanager
     def _turn(self, developer: str, goes_on: Callable[[], bool]) -> Iterator[subprocess.Popen[bytes]]:
-        """Have a process, once one is free and this developer has none: who came first, first."""
+        """Yield a process once one is free and this developer has none, first come first served."""
 
         def is_next() -> bool:
             others = (each for each in self._waiting if each not in self._served)
@@ -167,7 +159,7 @@ class Scorer:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    # Nothing of this process's environment, where passwords may stand: but where libraries are.
+    # The child gets no environment, which may hold passwords, except the paths of libraries.
     kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
     return subprocess.Popen(  # noqa: S603 - this interpreter
         [sys.executable, "-I", "-m", scorer.__name__],
@@ -181,7 +173,7 @@ def _started() -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _watched(process: subprocess.Popen[bytes], goes_on: Callable[[], bool], ended: threading.Event) -> Iterator[None]:
-    """End the batch that a process scores once the call has ended, which is then `ended`."""
+    """End the batch that a process scores once the call has ended, and set `ended`."""
     over = threading.Event()
 
     def watch() -> None:
@@ -210,7 +202,7 @@ def _said(process: subprocess.Popen[bytes]) -> bytes:
 
 
 class _EndedError(Exception):
-    """The process that scores has ended."""
+    """The scoring process has ended."""
 
 
 def _read(source: IO[bytes], size: int) -> bytes:
@@ -222,15 +214,11 @@ def _read(source: IO[bytes], size: int) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """How models that are handed over are asked about a data set.
+    """Scoring of a data set by uploaded models.
 
-    Parameters
-    ----------
-    names : the features, in the order in which models get them.
-    features : ndarray of float64, shape (people, features)
-        Of every row of the file, in its order; NaN where a value is missing.
-    bytes_max : the most that the models of one batch have together.
-    seconds : for how long of a processor each may run.
+    `names`: of the features, in the models' input order. `features`: of every row of the file, in its order, shape
+    (people, features); NaN where a value is missing. `bytes_max`: most bytes of one batch's models together. `seconds`:
+    most processor time of each model.
     """
 
     names: tuple[str, ...]
@@ -240,14 +228,14 @@ class Sealed:
     scorer: Scorer = field(repr=False)
 
     def check(self, sizes: Sequence[int]) -> None:
-        """Refuse models that have no bytes, or too many together, before any comes."""
+        """Refuse empty models, or too many bytes together, before any is sent."""
         if min(sizes) < 1 or sum(sizes) > self.bytes_max:
             raise Refusal(error_pb2.REASON_MODEL_TOO_LARGE)
 
     def scores(
         self, models: Sequence[bytes], *, binary: bool, developer: str, goes_on: Callable[[], bool]
     ) -> NDArray[np.float64] | NDArray[np.bool_]:
-        """Score every row with each model, shape (models, people); `binary`: decide, from one half up."""
+        """Return each row's score by each model, shape (models, people); decisions at one half if `binary`."""
         found = self.scorer.scores(
             self.features, models, self.seconds, binary=binary, developer=developer, goes_on=goes_on
         )

@@ -22,18 +22,16 @@ LOG = logging.getLogger(__name__)
 
 WIDTH_MAX = 4096
 MULTIPLIER_MIN, MULTIPLIER_MAX = 1e-3, 1e9
-"""Less noise costs more than any budget is for; more leaves nothing of the largest sum."""
+"""Range of multipliers: less noise costs more than any budget; more leaves nothing of the largest sum."""
 
 _LONGEST = 1 + 1e-9
-"""A row of norm 1 whose numbers were rounded. What is above 1 is scaled down to it."""
+"""Largest norm accepted, for rows of norm 1 with rounded numbers. Norms above 1 are scaled down to 1."""
 
 
 class StatisticsService(StatisticsServiceServicer):
-    """Adds rows up by group for the open deals.
+    """The gRPC service that sums rows by group for the open deals.
 
-    Parameters
-    ----------
-    cohorts : by deal id; owned by the caller, who adds and removes them.
+    `cohorts`: by deal id; the caller adds and removes them.
     """
 
     def __init__(self, cohorts: Mapping[str, Cohort]) -> None:
@@ -42,7 +40,7 @@ class StatisticsService(StatisticsServiceServicer):
     def SumByGroup(
         self, request_iterator: Iterator[wire.SumByGroupRequest], context: grpc.ServicerContext
     ) -> wire.SumByGroupResponse:
-        """Tell sums by group."""
+        """Return noisy sums by group."""
         header = uploads.header_of(request_iterator)
         cohort = self._cohorts.get(header.deal_id)
         if cohort is None:
@@ -77,14 +75,8 @@ def _receive(
 
 
 def bounded(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Refuse rows that are longer than 1, and make those that are so by rounding alone 1 long.
-
-    Raises
-    ------
-    Refusal
-        ``ROWS_TOO_LONG``.
-    """
-    with np.errstate(over="ignore"):  # what is infinitely long is too long
+    """Return the rows, scaled to norm 1 if rounding made them longer; Refusal ``ROWS_TOO_LONG`` for longer rows."""
+    with np.errstate(over="ignore"):  # an infinite norm is too long
         lengths = np.sqrt(np.square(rows).sum(axis=1))
     if not (lengths <= _LONGEST).all():
         raise Refusal(error_pb2.REASON_ROWS_TOO_LONG)

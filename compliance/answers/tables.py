@@ -1,4 +1,4 @@
-"""A study whose table compliance releases: counts of answers by cell, with noise, or the records without names."""
+"""A study whose table compliance releases: noisy counts of answers by cell, or the records without names."""
 
 from __future__ import annotations
 
@@ -18,23 +18,21 @@ from fairwall.laws.decimals import least_scale
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The people of a study, and the ledger that pays for what is released of them.
+    """The people of a study, and the ledger that pays for releases.
 
-    A count of the people in a cell who answered yes moves by at most 1 where one person takes part or not, or answers
+    A count of the people in a cell who answered yes moves by at most 1 if one person joins, leaves or answers
     otherwise, and no other count moves: each gets two-sided geometric noise of scale 1/epsilon, and all of them
-    together are epsilon-private. Records as they are have no such promise, and cost infinitely much.
+    together are epsilon-private. Exact records have no such promise, and cost infinitely much.
 
     Parameters
     ----------
-    dataset : what the ledger calls them.
-    cells : ndarray of intp, shape (people,)
-        From 0 to ``width`` less 1.
-    answers : ndarray of uint8, shape (people,)
-        1 is yes.
-    width : how many cells there are.
+    dataset : the people's name in the ledger.
+    cells : shape (people,), from 0 to ``width`` less 1.
+    answers : shape (people,); 1 is yes.
+    width : number of cells.
     records : whether the records are released, in their order, rather than counts.
-    ledger : has a budget for the data set, and the developer's share of it.
-    seed : the seed of the noise; None draws it from the operating system.
+    ledger : holds a budget for the data set, and the developer's share of it.
+    seed : of the noise; None draws it from the operating system.
     """
 
     dataset: str
@@ -47,11 +45,11 @@ class Study:
 
     @property
     def spent(self) -> float:
-        """What was spent of the budget, in epsilon."""
+        """Epsilon spent of the budget."""
         return self.ledger.standing(self.dataset).spent
 
     def answer(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
-        """Charge a table and make it, or find what this request has bought already: it is never drawn twice.
+        """Charge a table and draw it, or return the stored one of the same request: it is never drawn twice.
 
         Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`.
         """
@@ -62,16 +60,16 @@ class Study:
         return self.ledger.settle(request, lambda _: Reply(self.tabulated(request_id, epsilon).tobytes(), b""))
 
     def loss(self, epsilon: float) -> Loss:
-        """Say what a table costs for which so much was to be spent."""
+        """Return the loss of a table bought for `epsilon`: infinite for records."""
         return Loss(math.inf if self.records else epsilon)
 
     def table(self, entry: Entry) -> NDArray[np.float64]:
-        """Read what was released: shape (cells,), or (people, 2) of records."""
+        """Return what was released: shape (cells,), or (people, 2) for records."""
         stored = np.frombuffer(entry.reply.answer, np.float64)
         return stored.reshape(-1, 2) if self.records else stored
 
     def tabulated(self, request_id: str, epsilon: float) -> NDArray[np.float64]:
-        """Draw a table: where there is a seed, a function of it and the request alone."""
+        """Draw a table: with a seed, a function of the seed and the request alone."""
         if self.records:
             return np.column_stack([self.cells, self.answers]).astype(np.float64)
         counts = np.bincount(self.cells[self.answers == 1], minlength=self.width).astype(np.float64)
@@ -88,6 +86,6 @@ def game_study(
     *,
     records: bool,
 ) -> Study:
-    """Open a game's study, of a budget of epsilon: its ledger is in memory."""
+    """Open a game's study with a budget of epsilon, in a ledger in memory."""
     ledger = game_ledger(dataset, Neighbours.RECORD, Budget(epsilon))
     return Study(dataset, cells, answers, width, records, ledger, seed)

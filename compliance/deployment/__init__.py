@@ -1,1 +1,1 @@
-"""A service of one's own data, by a policy, with no referee."""
+"""A service for an operator's own data, configured by a policy, with no referee."""

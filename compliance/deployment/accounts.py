@@ -1,4 +1,4 @@
-"""What a policy opens: audits, counts by group and releases, all charged to one ledger."""
+"""The accounts that a policy opens: audits, counts by group and releases, all charged to one ledger."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def opened(data: Sequence[Data], ledger: Ledger, work: Executor, scorer: Scorer | None = None) -> Accounts:
-    """Open every data set, each kind of account by what requests call the data; what `later` finds out comes later."""
+    """Open every data set's accounts, by data set name; `work` computes budget exposures in the background."""
     audits = {
         each.policy.data_name: case_of(
             each,
@@ -46,10 +46,10 @@ def case_of(
     exposure: Callable[[], BudgetExposure] | None = None,
     sealed: Sealed | None = None,
 ) -> Case:
-    """Choose the mechanism that a deployment answers with.
+    """Return the case of a data set, with the policy's mechanism.
 
-    Its noise is the system's, never seeded, unless the policy commits to a key, which `derive` makes, for a ledger that
-    has `begun` so.
+    Its noise is the system's, never seeded, unless the policy commits to a key, which `derive` makes, for the ledger
+    whose chain starts at `begun`.
     """
     policy, key = data.policy, derive("data")
     column, *others = data.records
@@ -95,7 +95,6 @@ def _sealed(data: Data, scorer: Scorer | None) -> Sealed | None:
 
 
 def _grouped(data: Sequence[Data], cases: Mapping[str, Case]) -> dict[str, GroupCase]:
-    """Open what is asked by group, at the terms of the audits of the same people."""
     return {
         each.policy.data_name: GroupCase(
             cases[each.policy.data_name],

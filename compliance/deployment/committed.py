@@ -1,7 +1,7 @@
-"""What a deployment binds itself to before anybody asks: whom it answers about, by which noise, on which terms.
+"""A deployment's commitment, before any request, to the people, the noise and the terms of its answers.
 
-`fairwall.laws.commitment` says what a commitment binds and hides. Its keys follow from the ledger's: services of one
-ledger commit to the same, also after a start.
+`fairwall.laws.commitment` defines what a commitment binds and hides. Its keys are derived from the ledger's: services
+of one ledger make the same commitment, also after a restart.
 """
 
 from __future__ import annotations
@@ -19,44 +19,42 @@ from compliance.records.people import Records
 from fairwall.laws.commitment import Commitment, commit, digest_of_seed, noise_key, rows_of
 
 Derive = Callable[[str], bytes]
-"""Makes a key of the ledger's for a purpose."""
+"""Derives a key of the ledger for a purpose."""
 
 
 @dataclass(frozen=True)
 class Committed:
-    """What is committed to, and what opens it.
+    """A commitment, and the secrets that open it.
 
-    Parameters
-    ----------
-    terms_digest : the SHA-256 of the terms: all that the policy says of data and audits, but for where the data lie.
+    `terms_digest`: SHA-256 of the terms: the policy's sections on data and audits, without the data's location.
     """
 
     commitment: Commitment
     terms_digest: bytes
     seed: bytes = field(repr=False)
 
-    def noise_of(self, asked: Request) -> Noise:
-        """Make the noise of a request.
+    def noise_of(self, request: Request) -> Noise:
+        """Return the noise of a request.
 
-        No two questions have one noise, whoever asks them and whatever they are called: it would be gone from the
-        difference of their answers. So it follows from the developer, the id and the digest of all that is asked, the
-        developer's nonce included: compliance can choose none of these, and not foresee the last.
+        No two requests share noise, whoever sends them under whatever id: it would cancel in the difference of their
+        answers. So it is derived from the developer, the request id and the digest of the whole request, the
+        developer's nonce included: compliance can choose none of these, nor foresee the last.
         """
-        name = f"{asked.developer}/{asked.request_id}"
-        return System(KeyedBits(noise_key(self.seed, name, asked.digest)))
+        name = f"{request.developer}/{request.request_id}"
+        return System(KeyedBits(noise_key(self.seed, name, request.digest)))
 
 
 def committed(policy: Policy, records: Records, derive: Derive, begun: bytes) -> Committed:
-    """Commit to the people of a data set: their numbers in the file and labels, and each one's group.
+    """Commit to a data set's people: their row numbers, labels and groups.
 
-    `begun` is what the ledger's chain of the data set starts from, which no other ledger's does.
+    `begun` is the start value of the ledger's chain for the data set, unique to this ledger.
     """
     salt_key = derive(f"committed salts of {policy.data_name}")
     found = commit(rows_of(records.labels), records.protected.tolist(), b"", salt_key)
     told = policy.model_dump(mode="json", include={"data", "audit"}, exclude={"data": {"source"}})
     terms = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).digest()
-    # Of other people, on other terms, and by another ledger the noise is another one: from the difference of two
-    # answers to one question it would be gone, or be so many times as large, and what has changed would be left.
+    # Other people, other terms or another ledger get other noise: otherwise it would cancel in the difference of two
+    # answers to one question, or appear scaled, and leave what has changed.
     bound = ": ".join(each.hex() for each in (found.root, terms, begun))
     seed = derive(f"committed noise of {policy.data_name}: {bound}")
     return Committed(replace(found, seed_digest=digest_of_seed(seed)), terms, seed)

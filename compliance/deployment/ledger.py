@@ -1,4 +1,4 @@
-"""The ledger of a deployment: begun or brought back, and in agreement with the policy that is in force."""
+"""The ledger of a deployment: begun or restored, and in agreement with the policy in force."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 _ROOM = 1 << 18
-"""What is left on a disk, in bytes, on which a ledger can begin."""
+"""Least free disk space, in bytes, on which a ledger can begin."""
 
 IN_FORCE = (
     "policy {} is in force, and this service's file is another one: bring that here, or send this service SIGHUP to "
@@ -32,14 +32,14 @@ def open_ledger(policy: Policies, data: Sequence[Data]) -> Ledger:
     """Open the ledger, and put the policy in force there."""
     place = policy.deployment
     LOG.info("checking the ledger %s", shown(place.ledger))
-    if not _is_begun(place.ledger):  # nothing is begun that then could not be used
+    if not _is_begun(place.ledger):  # checked first, so that no unusable ledger is begun
         check_ledger(policy, data)
         for folder in folders_of(place):
             with tempfile.NamedTemporaryFile(dir=folder):
                 pass
     ledger = Ledger(place.ledger, open_seal(place.seal, load_key(place.credentials / "seal.key")))
-    # Of several services one may have an older file: a policy of old comes into force again if somebody says so, by
-    # SIGHUP. What the file of a ledger's only service says is what its operator says.
+    # One of several services may have an older file: an older policy comes into force again only by SIGHUP. The file of
+    # a ledger's only service is its operator's word.
     if isinstance(place.ledger, str) and (holds := ledger.newer_than(policy.digest)):
         LOG.error("%s: nothing new is answered: %s", shown(place.ledger), IN_FORCE.format(holds.hex()[:12]))
         ledger.answer_by(policy.digest)
@@ -49,7 +49,7 @@ def open_ledger(policy: Policies, data: Sequence[Data]) -> Ledger:
 
 
 def check_ledger(policy: Policies, data: Sequence[Data]) -> None:
-    """Refuse what `open_ledger` would, and write nothing; LedgerError, LedgerUnavailable, SealError."""
+    """Raise what `open_ledger` would, and write nothing; LedgerError, LedgerUnavailable, SealError."""
     place, key = policy.deployment, policy.deployment.credentials / "seal.key"
     seal = open_seal(place.seal, load_key(key) if key.exists() else b"")
     is_begun = _is_begun(place.ledger)
@@ -58,7 +58,7 @@ def check_ledger(policy: Policies, data: Sequence[Data]) -> None:
 
 
 def check_folders(place: DeploymentSection) -> None:
-    """Refuse folders in which nothing can be written; LedgerError."""
+    """Raise LedgerError for a folder in which nothing can be written."""
     key = place.credentials / "seal.key"
     for folder in (*folders_of(place), *(() if key.exists() else (place.credentials,))):
         there = next(each for each in (folder, *folder.parents) if each.exists())
@@ -70,12 +70,12 @@ def check_folders(place: DeploymentSection) -> None:
 
 
 def folders_of(place: DeploymentSection) -> list[Path]:
-    """List the folders that hold the ledger and its head: none of what is in a database."""
+    """Return the folders that hold the ledger and its head; none for what is in a database."""
     return [kept.parent for kept in (place.ledger, place.seal) if isinstance(kept, Path)]
 
 
 def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
-    """Set budgets and each developer's shares as the policy says, and record it; all of it, or nothing."""
+    """Set budgets and developers' shares as in the policy, and record it; all of it, or nothing."""
     accounts, served, shares = _terms(data, ledger.derived_key("data"))
     ledger.check_budgets(accounts, served)
     for account in accounts:
@@ -94,7 +94,7 @@ def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
 def _terms(
     data: Sequence[Data], data_key: bytes
 ) -> tuple[list[Account], list[Served], list[tuple[str, str, float, float]]]:
-    """Say what a policy sets: whole budgets, what is served to whom, and each developer's epsilon and delta."""
+    """Return a policy's budgets, its data sets with their developers, and each developer's epsilon and delta."""
     alone = len(data) == 1 and data[0].policy.release is None
     accounts: list[Account] = []
     served: list[Served] = []
@@ -103,7 +103,7 @@ def _terms(
         name, developers, audited = each.policy.data_name, each.policy.developers, each.policy.budget
         budget = Budget(audited.epsilon, audited.delta, Rule(audited.rule))
         whose, whose_released = each.traits
-        # A ledger that is not begun yet has nobody to compare people with but those of other data sets.
+        # A new ledger can compare people only between this policy's data sets.
         bound = each.fingerprint(data_key) + (b"" if alone and not data_key else whose.sealed(data_key))
         accounts.append(Account(name, Neighbours.A_FLIP, budget, bound))
         served.append(Served(name, tuple(developers), each.policy.audit.metrics, each.policy.data.minimum_group))
@@ -118,13 +118,13 @@ def _terms(
 
 
 def check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
-    """Tell a ledger that is begun from one that is lost: only the first has a budget of which nothing is spent."""
+    """Raise LedgerError if a ledger is lost or not new as `new` claims: a new budget is unspent."""
     ledger, head = shown(place.ledger), shown(place.seal)
     has_key = key.exists()
     sealed, begun = open_seal(place.seal, load_key(key) if has_key else b"").exists(), _is_begun(place.ledger)
     if not has_key and (sealed or begun):
         raise LedgerError(f"{key}: is missing, with which {ledger} and its head {head} were made: bring it back")
-    # A long ledger takes a while to read: only where no head tells that it holds something.
+    # Reading a long ledger takes a while: it is read only without a sealed head.
     empty = not sealed and not (begun and any(each.records for each in inspect(place.ledger, untouched=True)))
     if empty and has_key and not new:
         raise LedgerError(

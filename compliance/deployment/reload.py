@@ -1,4 +1,4 @@
-"""What a deployment serves while it runs, and how another policy comes into force: all of it, or nothing."""
+"""A deployment while it runs, and its change to another policy: all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -46,22 +46,15 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.3
-"""How often a service looks whether another one has put a policy in force."""
+"""Seconds between checks whether another service has put a policy in force."""
 
 
 @dataclass
 class Service:
-    """A deployment that is served.
+    """A running deployment.
 
-    Parameters
-    ----------
-    path : the policy's file.
-    listen : where it listens, if not where the file says.
-    policy : the one that is in force.
-    running : tells commands which policy that is.
-    deployed : who may call, and whether the service is ready.
-    accounts : what is open.
-    work : what finds out, behind the answers, what they are worth.
+    `listen`: the address, if not the file's. `running`: shows commands which policy that is. `deployed`: the callers
+    admitted, and whether the service is ready. `work`: computes the worth of answers in the background.
     """
 
     path: Path
@@ -73,16 +66,16 @@ class Service:
     accounts: Accounts = field(default_factory=Accounts)
     work: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "worth"))
     scorer: Scorer | None = None
-    """Scores with the models that developers hand over; None where the policy takes none."""
+    """Scores with uploaded models; None if the policy takes none."""
     noticed: bytes = b""
-    """The digest of a policy that another service has put in force, until this one has looked whether it has it too."""
+    """Digest of a policy that another service put in force, until this service has compared its own file."""
 
     def put_in_force(self, data: Sequence[Data]) -> None:
-        """Open what a policy serves: nothing of it can be refused; calls under way end by what they began with."""
+        """Open the accounts of a policy that was checked; calls under way end on the policy they began with."""
         self.accounts.replace(opened(data, self.ledger, self.work, self.scorer))
 
     def reload(self, listening: Server) -> None:
-        """Put the policy in force as it is in its file now, or leave all as it was."""
+        """Put the file's current policy in force, or leave everything as it was."""
         noticed, self.noticed = self.noticed, b""
         try:
             new = read(self.path, self.listen)
@@ -107,7 +100,7 @@ class Service:
             LOG.info("SIGHUP: %s", each.policy.summary)
 
     def follow(self) -> None:
-        """Notice from now on, within a second, what policy another service of this ledger puts in force."""
+        """Start to notice, within a second, a policy that another service of this ledger puts in force."""
         if isinstance(self.policy.deployment.ledger, str):
             threading.Thread(target=self._follow, name="policy", daemon=True).start()
 
@@ -117,7 +110,7 @@ class Service:
             time.sleep(_LOOK_SECONDS)
             with contextlib.suppress(LedgerUnavailable, LedgerError, OSError, toml.TomlError):
                 holds = self.ledger.admitted() or self.policy.digest
-                # Its file may follow later.
+                # This service's file may follow later.
                 if holds != self.policy.digest and (
                     holds != seen or holds == hashlib.sha256(toml.content(self.path)).digest()
                 ):
@@ -128,14 +121,14 @@ class Service:
 
 
 def begin(policy: Policies, credentials: identity.Credentials, deployed: Deployed, accounts: Accounts) -> Server:
-    """Listen where a policy says, and answer about whatever is open."""
+    """Start the server at the policy's address, for the open accounts."""
     return server.serve(
         lambda grpc_server: register(grpc_server, policy, accounts), credentials, policy.deployment.listen, deployed
     )
 
 
 def register(grpc_server: grpc.Server, policy: Policies, accounts: Accounts) -> None:
-    """Add the services that answer by a policy."""
+    """Add the services that a policy needs."""
     add_AuditServiceServicer_to_server(AuditService(accounts.audits), grpc_server)
     add_GroupServiceServicer_to_server(GroupService(accounts.groups), grpc_server)
     if policy.releases:
@@ -143,7 +136,7 @@ def register(grpc_server: grpc.Server, policy: Policies, accounts: Accounts) -> 
 
 
 def credentials_of(policy: Policies, before: Revoked | None = None) -> tuple[identity.Credentials, Revoked]:
-    """Read what the service proves itself with, and whose certificates hold no longer."""
+    """Return the service's credentials, and the revoked certificates."""
     credentials = identity.load(policy.deployment.credentials)
     expected = (policy.deployment.name, "compliance")
     if (credentials.run, credentials.party) != expected:
@@ -155,7 +148,7 @@ def credentials_of(policy: Policies, before: Revoked | None = None) -> tuple[ide
 
 
 def admitted(policy: Policies) -> dict[identity.Caller, Quota]:
-    """List the policy's developers, and compliance itself, which may ask whether its server is well."""
+    """Return the admitted callers: the policy's developers, and compliance itself, for health checks."""
     run = policy.deployment.name
     developers = {identity.Caller(run, "developer", name): quota for name, quota in policy.quotas.items()}
     return {identity.Caller(run, "compliance"): Quota(), **developers}

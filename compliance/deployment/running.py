@@ -1,7 +1,7 @@
-"""Which process serves a ledger, for commands that have something to tell it.
+"""The process that serves a ledger, for commands that send it a signal.
 
-Beside the ledger lies a file that the service keeps locked, and in which it says what policy it has read last. Who
-holds the lock is asked of the kernel: a number in a file may be another process's by now, or another container's.
+Beside the ledger lies a file that the service keeps locked, in which it writes the policy it has read last. The kernel
+knows the lock's holder: a process number in a file may be another process's by now, or another container's.
 """
 
 from __future__ import annotations
@@ -23,13 +23,10 @@ _LOCK = "@hhqqi"
 
 @dataclass(frozen=True)
 class Read:
-    """What a service has read.
+    """A service's record of the policy it has read.
 
-    Parameters
-    ----------
-    times : how often it has read its policy since it was started.
-    policy : the SHA-256 of the policy that is in force, in hexadecimal.
-    problem : why the last one that it read is not; empty if it is.
+    `times`: number of reads since the start. `policy`: SHA-256 of the policy in force, in hexadecimal. `problem`: why
+    the policy read last is not in force; empty if it is.
     """
 
     times: int
@@ -38,7 +35,7 @@ class Read:
 
 
 class Running:
-    """The service's side of the file; there is none for a ledger in a database, which any number of services use."""
+    """The service's side of the file; unused for a ledger in a database, which any number of services share."""
 
     def __init__(self, ledger: Path | str) -> None:
         self._times = 0
@@ -47,23 +44,23 @@ class Running:
             return
         path = _path(ledger)
         try:
-            # Never closed: the kernel lets go of the lock when the process is over, however it ends.
+            # Never closed: the kernel releases the lock when the process ends, in whatever way.
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._descriptor = descriptor
         except BlockingIOError:
             LOG.warning("%s: another service uses this ledger; send this one SIGHUP yourself", path)
-        except OSError as error:  # the ledger may be there only to be read: what was bought is given again
+        except OSError as error:  # the ledger may be read-only: bought answers are still repeated
             LOG.warning("%s: %s; send this service SIGHUP yourself", path, error.strerror)
 
     def says(self, policy: bytes, problem: str = "") -> None:
-        """Tell which policy is in force once another was read, and why if it is not that."""
+        """Record the policy in force after a read, and why the policy read is not in force, if so."""
         self._times += 1
         if self._descriptor is None:
             return
         told = {"times": self._times, "policy": policy.hex(), "problem": problem}
         text = json.dumps(told).encode() + b"\n"
-        with contextlib.suppress(OSError):  # a full disk: who waits for it is told to look at the log
+        with contextlib.suppress(OSError):  # a full disk: the waiting command refers to the log
             os.pwrite(self._descriptor, text, 0)
             os.truncate(self._descriptor, len(text))
 
@@ -83,7 +80,7 @@ def service_of(ledger: Path) -> int | None:
 
 
 def read_by(ledger: Path) -> Read:
-    """Return what the service of a ledger says it has read; nothing, while it writes that down."""
+    """Return the record of a ledger's service; an empty one while it is being written."""
     try:
         return Read(**json.loads(_path(ledger).read_bytes()))
     except (OSError, ValueError, TypeError):

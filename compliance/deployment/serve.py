@@ -1,4 +1,4 @@
-"""Compliance as a deployment: it serves audits, counts by group and releases by a policy, until it is told to end."""
+"""Compliance as a deployment: it serves audits, counts by group and releases by a policy, until a signal ends it."""
 
 from __future__ import annotations
 
@@ -35,15 +35,11 @@ LOG = logging.getLogger(__name__)
 def serve(
     path: Path, *, listen: str | None, new_ledger: bool, even_if_worthless: bool, even_if_revealing: bool
 ) -> None:
-    """Serve by a policy, until told to end; a policy that cannot be served is one line and status 2.
+    """Serve by a policy until a signal; a policy that cannot be served is one line and status 2.
 
-    Parameters
-    ----------
-    path : the policy's file.
-    listen : where to listen, "host:port", if not where the policy says.
-    new_ledger : whether to begin a ledger where one was lost.
-    even_if_worthless : whether to serve answers that are worth less than a guess.
-    even_if_revealing : whether to serve what gives away more than the policy says.
+    `listen`: address "host:port", if not the policy's. `new_ledger`: whether to begin a ledger where one was lost.
+    `even_if_worthless`: whether to serve answers worth less than a guess. `even_if_revealing`: whether to serve answers
+    that reveal more than the policy allows.
     """
     process.log_of_service()
     journal.start()
@@ -70,21 +66,21 @@ def serve(
     listening.stop()
     stop_telemetry()
     service.work.shutdown(wait=False, cancel_futures=True)
-    service.ledger.close()  # a file is then whole without its log
+    service.ledger.close()  # the file is then complete without its log
 
 
 def _start(
     path: Path, made: list[Path], *, listen: str | None, new_ledger: bool, worthless: bool, revealing: bool
 ) -> tuple[Service, Server, Callable[[], object]]:
-    """Begin to serve, once nothing can be wrong with the policy any more; what serves, and what ends telemetry.
+    """Start to serve a checked policy; return the service, the server, and a function that stops telemetry.
 
-    Health is answered before that, from where all is refused that needs no data and no ledger.
+    Health is answered as soon as the checks that need no data and no ledger have passed.
     """
     policy = read(path, listen)
     LOG.info("starting: %s: %s", path, ", ".join(policy.datasets))
     credentials, revoked = check_at_once(policy, new=new_ledger)
     server.check(policy.deployment.listen, credentials)
-    scorer = Scorer() if policy.scores else None  # before this is confined, and reads anything protected
+    scorer = Scorer() if policy.scores else None  # before this process is confined, and reads protected data
     if scorer is not None:
         LOG.info("models that are handed over run in a process %s", scorer.confined)
     layers = _confined(path, policy, made)
@@ -115,12 +111,9 @@ def _start(
 
 
 def check_at_once(policy: Policies, *, new: bool) -> tuple[Credentials, Revoked]:
-    """Refuse what needs no data: what the service proves itself with, and whose certificates hold no longer.
+    """Make the checks that need no data; return the credentials and the revoked certificates.
 
-    Raises
-    ------
-    UserError, OSError
-        CredentialsError, RevokedError, LedgerError, LedgerUnavailable, SealError or TelemetryError, each of one line.
+    CredentialsError, RevokedError, LedgerError, LedgerUnavailable, SealError or TelemetryError, each of one line.
     """
     place, found = policy.deployment, credentials_of(policy)
     databases(policy)
@@ -135,7 +128,7 @@ def check_at_once(policy: Policies, *, new: bool) -> tuple[Credentials, Revoked]
 
 
 def check_worth(data: Sequence[Data], *, worthless: bool, revealing: bool) -> None:
-    """Refuse answers that are worth less than a guess, or give away more than a policy says; PolicyError."""
+    """Raise PolicyError for answers worth less than a guess, or that reveal more than a policy allows."""
     for each in data:
         if not worthless:
             worth.check(each.policy, each.first)
@@ -144,7 +137,7 @@ def check_worth(data: Sequence[Data], *, worthless: bool, revealing: bool) -> No
 
 
 def _telemetry(service: Service) -> Callable[[], object]:
-    """Send metrics and traces if the policy says where to; what ends that."""
+    """Send metrics and traces if the policy names a collector; return a function that stops this."""
     place = service.policy.deployment
     if place.telemetry is None:
         return lambda: None
@@ -156,7 +149,7 @@ def _telemetry(service: Service) -> Callable[[], object]:
 
 
 def _accounts(policy: Policies) -> list[tuple[str, str]]:
-    """List the data sets, and the developers on them; "" for all developers together."""
+    """Return the data sets, each with its developers; "" for all developers together."""
     return [
         (name, developer)
         for each in policy.datasets.values()
@@ -166,9 +159,9 @@ def _accounts(policy: Policies) -> list[tuple[str, str]]:
 
 
 def _confined(path: Path, policy: Policies, made: list[Path]) -> tuple[Layer, ...]:
-    """Make the folders that are written, and give up all files but those, and those that are read.
+    """Make the folders that are written, and give up all other files but those that are read.
 
-    Which folders it has made, a start that fails is told by the list, to take them back: the outer ones first.
+    `made` receives the new folders, the outer ones first, so that a start that fails can remove them.
     """
     place = policy.deployment
     key = place.credentials / "seal.key"
@@ -180,7 +173,7 @@ def _confined(path: Path, policy: Policies, made: list[Path]) -> tuple[Layer, ..
         memory.spill_to(writes[0])
     if isinstance(place.ledger, Path):
         os.environ["SQLITE_TMPDIR"] = str(place.ledger.parent)
-    if not key.exists():  # it is made once the data are known to be sound
+    if not key.exists():  # made after the data have passed all checks
         writes.append(place.credentials)
     reads = [path, key, *(file for each in databases(policy) for file in each.files)]
     for each in policy.datasets.values():
@@ -190,14 +183,13 @@ def _confined(path: Path, policy: Policies, made: list[Path]) -> tuple[Layer, ..
 
 
 def _connects(policy: Policies) -> list[str]:
-    """Say where a deployment sends anything."""
     told = urlsplit(policy.deployment.telemetry or "")
     theirs = [server for each in databases(policy) for server in each.servers]
     return [*([f"{told.hostname}:{told.port}"] if told.hostname else []), *theirs]
 
 
 def databases(policy: Policies) -> list[postgres.Uses]:
-    """Say what connecting to the databases takes that hold the ledger, its head, or people."""
+    """Return the connection requirements of the databases that hold the ledger, its head, or people."""
     place = policy.deployment
     sources = [str(each.data.source) for each in policy.datasets.values() if is_database(str(each.data.source))]
     return [postgres.uses(kept) for kept in (place.ledger, place.seal, *sources) if isinstance(kept, str)]

@@ -1,8 +1,7 @@
-"""OpenTelemetry: what a deployment's calls come to, as metrics and traces, sent to a collector.
+"""OpenTelemetry: metrics and traces of a deployment's calls, sent to a collector.
 
-Everything sent was in the log of calls already, or is the ledger's own account of a budget: who asked, which request,
-what came of it, what that cost, how long it took. Nothing is computed from protected data; how long an answer takes,
-whoever asks sees too.
+Everything sent was in the log of calls already, or is the ledger's account of a budget: the caller, the request, its
+outcome, cost and duration. Nothing is computed from protected data; callers see the duration of an answer too.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 _PATIENCE_SECONDS = 2.0
-"""How long one message to the collector may take."""
+"""Longest duration of one message to the collector, in seconds."""
 
 
 class TelemetryError(UserError):
-    """Telemetry that is asked for and cannot be had. Its text is one line."""
+    """Telemetry that is configured and cannot be had. Its text is one line."""
 
 
 def check() -> None:
-    """Refuse to start without the extra ``telemetry``; TelemetryError says so."""
+    """Raise TelemetryError if the extra ``telemetry`` is not installed."""
     try:
         import opentelemetry.exporter.otlp.proto.http.metric_exporter
         import opentelemetry.sdk.trace.export  # noqa: F401
@@ -48,22 +47,13 @@ def start(
     accounts: Callable[[], Iterable[tuple[str, str]]],
     is_ready: Callable[[], bool],
 ) -> Callable[[], None]:
-    """Send metrics and traces from now on.
+    """Start to send metrics and traces; return a function that sends the rest, and ends.
 
-    How often and with which headers, the environment says, as OpenTelemetry reads it (``OTEL_METRIC_EXPORT_INTERVAL``,
+    The environment sets interval and headers, as OpenTelemetry reads it (``OTEL_METRIC_EXPORT_INTERVAL``,
     ``OTEL_EXPORTER_OTLP_HEADERS`` and the like). TelemetryError if the extra ``telemetry`` is not installed.
 
-    Parameters
-    ----------
-    url : a collector that takes OTLP over HTTP.
-    deployment : the service's namespace.
-    accounts : the data sets, and the developers on them, whose budgets are told; "" for all developers together.
-    is_ready : whether the service can do its work.
-
-    Returns
-    -------
-    callable
-        Sends what is left, and ends.
+    `url`: a collector that takes OTLP over HTTP. `accounts`: returns (data set, developer) pairs whose budgets are
+    sent; developer "" is all developers together.
     """
     check()
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -93,7 +83,7 @@ def start(
 
 
 class _Calls(logging.Handler):
-    """Counts calls, measures them, and makes a span of each: by the lines that the log of calls gets."""
+    """A handler of the log of calls that counts and times calls, and makes a span of each."""
 
     def __init__(self, meters: MeterProvider, tracers: TracerProvider) -> None:
         super().__init__()
@@ -103,7 +93,7 @@ class _Calls(logging.Handler):
         self._tracer = tracers.get_tracer("fairwall")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Count the call of a line."""
+        """Count the call of a log record."""
         call: dict[str, Any] = getattr(record, "call", {})
         seconds: float = getattr(record, "seconds", 0.0)
         told = ("method", "outcome", "reason", "caller", "dataset")
@@ -121,7 +111,7 @@ def _observe(
     accounts: Callable[[], Iterable[tuple[str, str]]],
     is_ready: Callable[[], bool],
 ) -> None:
-    """Tell what is looked at now and then: budgets, readiness, and how long it takes to write the ledger."""
+    """Register gauges for budgets, readiness, and the time to write the ledger."""
     from opentelemetry.metrics import CallbackOptions, Observation
 
     def epsilon(of: str) -> Callable[[CallbackOptions], Iterator[Observation]]:

@@ -1,4 +1,4 @@
-"""What a policy sells: what answers of each metric will be worth, and what they give away, when a service starts."""
+"""The worth of a policy's answers by metric, and what they reveal, computed when a service starts."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ from fairwall.tables.columns import names_of
 LOG = logging.getLogger(__name__)
 
 _KEPT = (0.6, 0.7, 0.8)
-"""What budgets are told to keep."""
+"""Balanced accuracies for which the largest budget that keeps within them is reported."""
 
 _BATCH = 25
-"""Models of a typical batch, where the policy allows so many."""
+"""Models of a typical batch, where the policy allows that many."""
 
 
 @dataclass(frozen=True)
 class Worth:
-    """What a metric's answers are worth where as much is spent as the policy allows.
+    """The worth of a metric's answers at the largest epsilon that the policy allows.
 
-    Parameters
-    ----------
-    one, batch : of one model, and of each model of a typical batch.
-    revealed : what one such answer gives away, and such a batch: NaN where that is not known.
+    `one`, `batch`: of one model, and of each model of a typical batch. `revealed`: balanced accuracies of attacks with
+    one such answer, and such a batch; NaN if not known.
     """
 
     metric: str
@@ -48,12 +46,12 @@ def spendable(policy: Policy) -> float:
 
 
 def batch_of(policy: Policy) -> int:
-    """Return how many models a typical batch has."""
+    """Return the number of models of a typical batch."""
     return min(_BATCH, policy.audit.queries_max)
 
 
 def worths(policy: Policy, records: Records) -> Iterator[Worth]:
-    """Find out for each metric of a policy; nothing protected is looked at. Takes up to a second or two for each."""
+    """Yield the worth of each metric, in up to a second or two each; no protected attribute is read."""
     return (_worth(policy, records, metric) for metric in policy.audit.metrics)
 
 
@@ -77,7 +75,7 @@ def _revealed_by_batches(policy: Policy, records: Records, metric: str) -> tuple
 
 
 def later(work: Executor, policy: Policy, records: Records) -> Callable[[], BudgetExposure]:
-    """Have the log told what `told` says once somebody has found out; what waits for what whole budgets give away."""
+    """Compute a policy's worth in the background and log it; return a function that waits for the budget exposure."""
     total = work.submit(budget_exposure, policy, records)
     found = [work.submit(_worth, policy, records, metric) for metric in policy.audit.metrics]
     work.submit(lambda: say(policy, records, [each.result() for each in found]))
@@ -85,7 +83,7 @@ def later(work: Executor, policy: Policy, records: Records) -> Callable[[], Budg
 
 
 def budget_exposure(policy: Policy, records: Records) -> BudgetExposure:
-    """Find out what whole budgets give away; nothing protected is looked at. Takes half a second."""
+    """Return what whole budgets reveal, in half a second; no protected attribute is read."""
     sold = _offers(policy, records)
     return BudgetExposure(
         {name: _revealed(sold, each.epsilon) for name, each in policy.developers.items()},
@@ -102,9 +100,9 @@ def _proved(policy: Policy, records: Records) -> float:
 
 
 def _offers(policy: Policy, records: Records) -> list[Offer]:
-    """Say what is sold; nothing by a rule that sells more than epsilons which add up: that is not known here.
+    """Return what is sold; empty for rules other than basic composition, and for golden samples: no attack is known.
 
-    Nor is what tells a golden sample apart, which is fewer people.
+    A golden sample is fewer people, whom a request tells apart.
     """
     if policy.budget.rule != "basic" or policy.data.probabilities:
         return []
@@ -119,10 +117,10 @@ def _revealed(sold: Sequence[Offer], epsilon: float) -> float:
 
 
 def check_revealed(policy: Policy, records: Records) -> None:
-    """Refuse a policy that reveals more than it says: a batch more than a `reveal_max` of its own, or a budget in all.
+    """Raise PolicyError if a batch reveals more than an explicit `reveal_max`, or the budget more than `reveal_total`.
 
-    Nothing is worked out that the policy does not ask for: a service that starts waits for this. PolicyError with one
-    line that says what would be kept.
+    Only what the policy limits is computed: a starting service waits for this. The error is one line that says what
+    would keep the limit.
     """
     audited = policy.audit
     if audited.reveal_total < 1:
@@ -149,7 +147,7 @@ def _check_total(policy: Policy, records: Records) -> None:
 
 
 def _of_all(together: float, most: float) -> float:
-    """Return what a whole budget gives away: by the best attack known, or what is proved where none is."""
+    """Return what a whole budget reveals: by the best attack known, or the proved bound if none is."""
     return most if math.isnan(together) else together
 
 
@@ -175,9 +173,9 @@ def _percent(share: float) -> str:
 
 
 def check(policy: Policy, records: Records) -> None:
-    """Refuse a policy if the middle of some metric's range, which costs nothing, beats the best answer that it sells.
+    """Raise PolicyError if the middle of a metric's range, a free guess, beats the best answer that the policy sells.
 
-    PolicyError with one line that names the metric, the epsilon and what would help.
+    The error is one line that names the metric, the epsilon and what would help.
     """
     for metric in policy.audit.metrics:
         one = _expected(policy, records, metric, 1)
@@ -190,22 +188,22 @@ def check(policy: Policy, records: Records) -> None:
             )
 
 
-def say(policy: Policy, records: Records, found: list[Worth]) -> None:
-    """Tell the log what `told` says."""
-    for level, line in told(policy, records, found):
+def say(policy: Policy, records: Records, by_metric: list[Worth]) -> None:
+    """Write the lines of `told` to the log."""
+    for level, line in told(policy, records, by_metric):
         LOG.log(level, "%s", line)
 
 
-def told(policy: Policy, records: Records, found: list[Worth]) -> Iterator[tuple[int, str]]:
-    """Tell what answers of a data set will be worth, and give away: lines, each with the log's level."""
+def told(policy: Policy, records: Records, by_metric: list[Worth]) -> Iterator[tuple[int, str]]:
+    """Yield log lines, each with its level, about what a data set's answers are worth and reveal."""
     name, models = policy.data_name, batch_of(policy)
     yield logging.INFO, f"{name}: 95% interval (median error) at epsilon {spendable(policy):g}"
     yield logging.INFO, f"{name}: {'metric':<10} {'one model':<19} {models} in a batch"
-    rows = [f"{worth.metric:<10} {_figures(worth.one):<19} {_figures(worth.batch)}" for worth in found]
+    rows = [f"{worth.metric:<10} {_figures(worth.one):<19} {_figures(worth.batch)}" for worth in by_metric]
     yield from ((logging.INFO, f"{name}: {row}") for row in rows)
     if any("~" in row for row in rows):
         yield logging.INFO, f"{name}: ~ is a likely interval, where none is guaranteed"
-    for worth in found:
+    for worth in by_metric:
         for count, expected in {1: worth.one, models: worth.batch}.items():
             if _is_worthless(expected):
                 yield logging.WARNING, f"{name}: {worth.metric} of {count} {_comparison(worth.metric, expected)}"

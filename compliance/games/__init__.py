@@ -1,4 +1,4 @@
-"""What compliance does in a game: it takes a deal, opens what is asked about, serves the trial and reports."""
+"""Compliance in a game: it takes a deal, opens accounts, serves the trial and reports."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The reveal game, and the inference game: a test set that is audited."""
+"""The reveal game, and the inference game: audits of a test set."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOG = logging.getLogger(__name__)
 
 
 def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenTrial:
-    """Open the audits of a test set; of which it has the features, compliance asks the developer's models about it."""
+    """Open the audits of a test set; with its features, compliance queries the developer's models itself."""
     models = None
     if "features" in cards:
         models = Models(around.models, deal.deal_id, cards["features"].astype(np.float64, copy=False))
@@ -41,7 +41,7 @@ def open_case(
     models: Asked | None = None,
     draws: DrawLog | None = None,
 ) -> Case:
-    """Open the audits of the test set that a deal deals."""
+    """Open the audits of a deal's test set."""
     records = Records(
         labels=cards["labels"].astype(np.uint8, copy=False),
         protected=cards["protected"].astype(np.uint8, copy=False),
@@ -65,14 +65,14 @@ def open_case(
 
 
 def report_of(case: Case) -> game.SubmitAuditReportRequest:
-    """Report what was answered about a test set, and what all of it cost."""
+    """Return the report of what was answered about a test set, and its total cost."""
     return game.SubmitAuditReportRequest(
         deal_id=case.dataset, audits=answered(case), epsilon_spent=case.ledger.standing(case.dataset).spent
     )
 
 
 def answered(case: Case) -> list[game.AuditRecord]:
-    """List a case's batches, in the order of their charges."""
+    """Return a case's batches, in the order of their charges."""
     assert case.exact is not None, "a game's case keeps them"
     return [
         game.AuditRecord(
@@ -84,6 +84,6 @@ def answered(case: Case) -> list[game.AuditRecord]:
             flagged=case.detector.flagged.get(entry.request.request_id, 0),
         )
         for entry in case.ledger.entries(case.dataset)
-        # A ledger may also have paid for a release.
+        # A ledger may also have paid for a release, which is no audit.
         if entry.request.request_id in case.exact
     ]

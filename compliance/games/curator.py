@@ -1,7 +1,7 @@
-"""The game of the curator: compliance answers audits otherwise than it promised, and opens what it had committed to.
+"""The curator game: compliance may cheat in its answers, and then opens its commitment.
 
-A cheat changes one answer towards a larger gap, or has it less noisy than was paid for, and keeps to the mechanism's
-grid: an answer by itself never tells.
+A cheat changes one answer towards a larger gap, or gives it less noise than was paid for, on the mechanism's grid: an
+answer by itself never reveals a cheat.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ HONEST, PICKED, MISLABELLED = "none", "picked", "mislabelled"
 
 @dataclass(frozen=True)
 class Hand:
-    """What a cheat has when a request comes: the question, the honest release, how strong to be, and how to answer.
+    """Inputs of a cheat at one request: the question, the honest release, the cheat's strength, and two ways to answer.
 
-    ``anew`` draws noise that the request was not to have; ``likewise`` has the request's own.
+    ``anew`` draws noise that the request should not have; ``likewise`` uses the request's own.
     """
 
     question: Question
@@ -57,36 +57,38 @@ class Hand:
 Cheat: TypeAlias = Callable[[Hand], Release]
 
 
-def _best(hand: Hand) -> Release:
-    """Draw so many noises in all, and answer with the largest."""
-    others = (hand.anew(hand.question, hand.epsilon) for _ in range(hand.strength - 1))
-    return max([hand.honest, *others], key=lambda release: float(release.values[0]))
+def _best(inputs: Hand) -> Release:
+    """Draw `strength` noises in all, and answer with the largest."""
+    others = (inputs.anew(inputs.question, inputs.epsilon) for _ in range(inputs.strength - 1))
+    return max([inputs.honest, *others], key=lambda release: float(release.values[0]))
 
 
-def _quiet(hand: Hand) -> Release:
-    """Add so many times less noise than was paid for."""
-    return hand.likewise(hand.question, hand.epsilon * hand.strength)
+def _quiet(inputs: Hand) -> Release:
+    """Answer with `strength` times less noise than was paid for."""
+    return inputs.likewise(inputs.question, inputs.epsilon * inputs.strength)
 
 
-def _dropped(hand: Hand) -> Release:
-    """Leave out so many disadvantaged people whom the model accepts."""
-    records, (accepted, *_) = hand.question.records, hand.question.predictions
-    out = np.flatnonzero((records.protected == 0) & (accepted == 1))[: hand.strength]
+def _dropped(inputs: Hand) -> Release:
+    """Leave out `strength` disadvantaged people whom the model accepts."""
+    records, (accepted, *_) = inputs.question.records, inputs.question.predictions
+    out = np.flatnonzero((records.protected == 0) & (accepted == 1))[: inputs.strength]
     kept = np.delete(np.arange(records.people), out)
-    return hand.likewise(_asked_of(hand, records.labels[kept], records.protected[kept], kept), hand.epsilon)
+    return inputs.likewise(_asked_of(inputs, records.labels[kept], records.protected[kept], kept), inputs.epsilon)
 
 
-def _relabelled(hand: Hand) -> Release:
-    """Take so many advantaged people whom the model rejects for disadvantaged."""
-    records, (accepted, *_) = hand.question.records, hand.question.predictions
+def _relabelled(inputs: Hand) -> Release:
+    """Count `strength` advantaged people whom the model rejects as disadvantaged."""
+    records, (accepted, *_) = inputs.question.records, inputs.question.predictions
     protected = records.protected.copy()
-    protected[np.flatnonzero((protected == 1) & (accepted == 0))[: hand.strength]] = 0
+    protected[np.flatnonzero((protected == 1) & (accepted == 0))[: inputs.strength]] = 0
     everybody = np.arange(records.people)
-    return hand.likewise(_asked_of(hand, records.labels, protected, everybody), hand.epsilon)
+    return inputs.likewise(_asked_of(inputs, records.labels, protected, everybody), inputs.epsilon)
 
 
-def _asked_of(hand: Hand, labels: NDArray[np.uint8], protected: NDArray[np.uint8], kept: NDArray[np.intp]) -> Question:
-    asked, records = hand.question, hand.question.records
+def _asked_of(
+    inputs: Hand, labels: NDArray[np.uint8], protected: NDArray[np.uint8], kept: NDArray[np.intp]
+) -> Question:
+    asked, records = inputs.question, inputs.question.records
     others = Records.imagined(labels, protected, records.metrics, records.minimum_group)
     return Question(asked.metric, asked.predictions[:, kept], others)
 
@@ -100,12 +102,12 @@ CHEATS: dict[str, Cheat | None] = {
     MISLABELLED: None,
     PICKED: None,
 }
-"""What is done to an answer, by the cheat's name. Who is mislabelled was before, and what is picked is a sample."""
+"""Changes of an answer by the cheat's name. ``mislabelled`` changes the records before, and ``picked`` a sample."""
 
 
 @dataclass(frozen=True)
 class CheatingMechanism(LaplaceMechanism):
-    """The Laplace mechanism, but for the requests that are cheated at, which are a share of all, by a coin of each."""
+    """The Laplace mechanism, except for a random share of the requests, which are cheated at."""
 
     cheat: str = HONEST
     strength: int = 1
@@ -130,7 +132,7 @@ class CheatingMechanism(LaplaceMechanism):
 
 @dataclass(frozen=True)
 class Curator:
-    """What compliance holds in a trial: the case that answers, and what commits to it and opens it."""
+    """Compliance's state in a trial: the case that answers, and the secrets of its commitment."""
 
     case: Case
     seed: bytes
@@ -139,17 +141,17 @@ class Curator:
 
     @cached_property
     def sample(self) -> NDArray[np.float64]:
-        """The rows that it shows, by number: drawn when they are first asked for."""
+        """The sample of rows shown, by row number: drawn at first use."""
         return self.draw_sample()
 
     def commitment(self) -> Commitment:
-        """Commit to the attributes that answers are to be of, and to the seed of their noise."""
+        """Commit to the attributes that answers should be about, and to the seed of their noise."""
         records = self.case.records
         return commit(rows_of(records.labels), records.protected.tolist(), self.seed, self.salt_key)
 
 
 def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenTrial:
-    """Commit, where that is asked for, and open the audits of a test set."""
+    """Commit if the deal requires it, and open the audits of a test set."""
     curator, service = open_curator(deal, cards), CuratorServiceStub(around.referee)
     if deal.curator.committed:
         service.ReleaseCommitment(
@@ -176,7 +178,7 @@ def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenT
 
 
 def open_curator(deal: game.ComplianceDeal, cards: Cards) -> Curator:
-    """Open what a deal deals, the way its cheat has it."""
+    """Open a deal's case, with its cheat."""
     dealt, audits, seed = deal.curator, deal.curator.audits, seed_of(deal)
     assert seed is not None, "a scenario of this game has seeded noise"
     labels, protected = (cards[name].astype(np.uint8, copy=True) for name in ("labels", "protected"))
@@ -199,7 +201,7 @@ def open_curator(deal: game.ComplianceDeal, cards: Cards) -> Curator:
         known = np.column_stack([cards["features"], labels, protected])
         draw = partial(nearest, draw, known, int(dealt.strength))
     return Curator(
-        replace(case, noise_of=lambda asked: committed_noise(seed, asked.request_id)),
+        replace(case, noise_of=lambda request: committed_noise(seed, request.request_id)),
         seed,
         hmac.digest(seed, b"salts", hashlib.sha256),
         draw,

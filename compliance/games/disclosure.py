@@ -20,7 +20,7 @@ def open_trial(deal: game.ComplianceDeal, cards: Cards, _around: Around) -> Open
 
 
 def open_study(deal: game.ComplianceDeal, cards: Cards) -> Study:
-    """Open the study that a deal deals."""
+    """Open a deal's study."""
     terms = deal.study.terms
     return game_study(
         deal.deal_id,

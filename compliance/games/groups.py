@@ -25,12 +25,12 @@ def open_trial(deal: game.ComplianceDeal, cards: Cards, _around: Around) -> Open
 
 
 def open_groups(deal: game.ComplianceDeal, cards: Cards) -> GroupCase:
-    """Open the groups that a deal deals."""
+    """Open a deal's groups."""
     dealt, codes = deal.groups, cards["groups"].astype(np.uint8, copy=False)
     nobody = np.zeros(codes.shape[1], np.uint8)
     columns = zip(dealt.names, dealt.sizes, strict=True)
     attributes = tuple(Attribute(name, tuple(map(str, range(size)))) for name, size in columns)
-    # No gap is asked for: labels and the two groups of an audit are nobody's.
+    # No gap is audited: labels and the two groups of an audit are dummies.
     case = game_case(
         deal.deal_id,
         Records.imagined(nobody, nobody, metrics=("sp",)),

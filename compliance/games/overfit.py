@@ -1,4 +1,4 @@
-"""The overfit game: a test set is audited, of which the developer may have committed itself to sealed models."""
+"""The overfit game: audits of a test set, where the developer may have handed over sealed models."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from fairwall.wire.queries import round_of
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """Sealed models, scored by compliance on rows, (people, d), that the developer does not get to see."""
+    """Sealed models, scored by compliance on rows, shape (people, d), that the developer never sees."""
 
     key: bytes
     features: NDArray[np.float64] = field(repr=False)
 
     def scores(self, _request_id: str, count: int, _context: grpc.ServicerContext | None) -> NDArray[np.float64]:
-        """Score the first so many models: (count, people)."""
+        """Return decisions of the first `count` models, shape (count, people)."""
         return sealed_decisions(self.key, self.features, count).astype(np.float64)
 
 
 def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenTrial:
-    """Open the audits of a test set, or of each round's, and of sealed models where the developer handed any over."""
+    """Open the audits of a test set, or of each round's, and of sealed models if the developer handed any over."""
     key = deal.audits.sealed
     sealed = Sealed(key, cards["features"].astype(np.float64, copy=False)) if key else None
     cases = [open_case(each, each.audits, own, sealed, around.draws) for each, own in rounds_of(deal, cards)]
@@ -42,9 +42,9 @@ def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenT
 
 
 def rounds_of(deal: game.ComplianceDeal, cards: Cards) -> Iterator[tuple[game.ComplianceDeal, Cards]]:
-    """Make a deal of each round's people, where these are drawn anew: a name, noise and an equal part of epsilon.
+    """Yield a deal for each round, if rounds have different people: with its own name, noise and equal part of epsilon.
 
-    What all rounds cost then comes to no more than epsilon, by each round's own ledger.
+    All rounds together then cost at most epsilon, by each round's own ledger.
     """
     labels = cards["labels"]
     if labels.ndim == 1:
@@ -55,7 +55,7 @@ def rounds_of(deal: game.ComplianceDeal, cards: Cards) -> Iterator[tuple[game.Co
         own.CopyFrom(deal)
         own.deal_id = round_of(deal.deal_id, number)
         own.audits.epsilon = part_of(deal.audits.epsilon, len(labels))
-        # Of a seed of its own: request ids tell noise apart within one case.
+        # A separate seed: request ids tell noise apart within one case only.
         own.seed = hmac.digest(deal.seed, own.deal_id.encode(), hashlib.sha256)
         yield own, {name: values[number - 1] for name, values in cards.items()}
 

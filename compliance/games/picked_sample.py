@@ -1,15 +1,14 @@
-r"""A sample of rows that is to pass for all of them: drawn, or picked so that its groups get label 1 about as often.
+r"""A sample of rows that pretends to represent all: honest, or picked so that its groups get label 1 about as often.
 
-Of all laws under which the gap of the groups' rates is at most ``passes`` the one that is nearest to the rows' own in
-Kullback-Leibler divergence is looked for: it is hardest to tell from them by a sample. By the chain rule the divergence
-is that of the four cells of group and label, plus the mean over cells of that within each cell. The gap is about cells
-alone, so the second part is 0: within a cell rows are drawn at random (arXiv 2507.20708 projects so, too). Of the
-cells' counts in a sample, groups keep their shares, and with the disadvantaged group's rate q0, the advantaged group's
-q1 and the rows' own p0 and p1, n0 KL(q0, p0) + n1 KL(q1, p1) is the least that is left to find: over whole counts, by
-trying them all.
+The picked sample follows the law nearest to the rows' own in Kullback-Leibler divergence, among all with a gap of the
+groups' rates of at most ``passes``: the hardest to detect by a sample. By the chain rule the divergence is that of the
+four cells of group and label, plus the mean over cells of that within each cell. The gap depends on cells alone, so the
+second part is 0: within a cell rows are drawn at random (arXiv 2507.20708 projects so, too). Groups keep their shares
+in the sample, and with the disadvantaged group's rate q0, the advantaged group's q1 and the rows' own p0 and p1, it
+remains to minimise n0 KL(q0, p0) + n1 KL(q1, p1): over whole counts, by trying them all.
 
-Of several that are drawn so, whoever has the rows' features may keep the one that is nearest to all rows by the energy
-distance: an honest sample strays from them further, and so tests of all columns together flag it more often.
+A cheat with the rows' features may draw several samples and keep the one nearest to all rows by the energy distance: an
+honest sample is farther from them, and so tests of all columns together flag it more often.
 """
 
 from __future__ import annotations
@@ -23,18 +22,12 @@ from compliance.records.people import Records
 
 
 def picked(records: Records, rows: int, passes: float | None, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw so many rows, without one twice; 0 for none.
+    """Return the numbers, from 0, of `rows` rows drawn without replacement; empty for 0.
 
-    ValueError if no such sample can be drawn of these rows.
+    ValueError if no such sample of these rows exists.
 
-    Parameters
-    ----------
-    passes : the largest gap in labels, advantaged less disadvantaged, that the sample may have; None draws it honestly.
-
-    Returns
-    -------
-    ndarray of float64, shape (rows,)
-        Their numbers, from 0.
+    `passes`: the largest gap in labels, advantaged less disadvantaged, that the sample may have; None draws it
+    honestly.
     """
     if passes is None or rows == 0:
         return rng.choice(records.people, rows, replace=False).astype(np.float64)
@@ -46,20 +39,16 @@ def picked(records: Records, rows: int, passes: float | None, rng: np.random.Gen
 
 
 def nearest(draw: Callable[[], NDArray[np.float64]], rows: NDArray[np.float64], draws: int) -> NDArray[np.float64]:
-    """Draw several samples, and return the one that is nearest to all rows by the energy distance.
+    """Return, of `draws` samples, the one nearest to all rows by the energy distance.
 
-    Parameters
-    ----------
-    draw : draws a sample: the numbers of its rows.
-    rows : ndarray of float64, shape (rows, columns)
-        What is known of each row; columns count by their standard deviations.
-    draws : how many, at least 1.
+    `draw`: draws a sample: the numbers of its rows. `rows`: known values of each row, shape (rows, columns); columns
+    are scaled by their standard deviations. `draws`: at least 1.
     """
     from scipy.spatial.distance import cdist, pdist
 
     varied = rows[:, rows.std(axis=0) > 0]
     scaled = varied / varied.std(axis=0)
-    # In parts: all distances at once may be more than memory holds.
+    # In parts: all distances at once may exceed memory.
     parts = np.array_split(scaled, 1 + len(rows) // 500)
     from_all = np.concatenate([cdist(part, scaled).mean(axis=1) for part in parts])
 
@@ -71,16 +60,16 @@ def nearest(draw: Callable[[], NDArray[np.float64]], rows: NDArray[np.float64], 
 
 
 def cells(there: NDArray[np.int64], rows: int, passes: float) -> NDArray[np.int64]:
-    """Count how many rows of each cell the nearest sample has that passes.
+    """Return the number of rows of each cell in the nearest sample that passes.
 
-    ``there`` are those that all rows have, shape (4,): disadvantaged with label 0 and 1, then advantaged. ValueError if
-    no sample of so many rows passes.
+    ``there`` has the numbers of all rows, shape (4,): disadvantaged with label 0 and 1, then advantaged. ValueError if
+    no sample of this size passes.
     """
     (out0, in0), (out1, in1) = there.reshape(2, 2).tolist()
     n0 = round(rows * (out0 + in0) / there.sum())
     n1 = rows - n0
     x1 = np.arange(n1 + 1)
-    # For each count of the advantaged the counts of the disadvantaged that pass; more of them are farther away.
+    # For each count of the advantaged the least count of the disadvantaged that passes; larger ones are farther away.
     least = np.ceil(n0 * (x1 / max(n1, 1) - passes) - 1e-9)
     x0 = np.maximum(least, round(n0 * in0 / max(out0 + in0, 1))).astype(np.int64)
     fits = (x0 <= min(n0, in0)) & (n0 - x0 <= out0) & (x1 <= in1) & (n1 - x1 <= out1)

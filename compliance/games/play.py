@@ -1,4 +1,4 @@
-"""Compliance as a party of a run: its services answer from what the referee deals."""
+"""Compliance as a party of a run: its services answer about the referee's deals."""
 
 from __future__ import annotations
 
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 
 
 def play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
-    """Take the referee's deals, until the run is over.
+    """Serve the referee's deals, until the run is over.
 
-    Parameters
-    ----------
-    layers : what the process is confined by, and what not.
+    `layers`: the layers that confine the process, and those missing.
     """
     accounts = Accounts()
 
@@ -53,17 +51,14 @@ def play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
 
 
 def play_trials(seat: Seat, accounts: Accounts, open_trial: Open) -> None:
-    """Serve every trial of a run: open what is dealt, admit the developer until the trial has ended, and report.
+    """Serve every trial of a run: open its accounts, admit the developer until the trial has ended, and report.
 
-    Parameters
-    ----------
-    seat : the log of the operating system's noise is kept beside its recorder's transcript.
-    accounts : where what is open stands while its trial lasts.
-    open_trial : the game's.
+    `seat`: with a recorder, the log of the operating system's noise is kept beside its transcript. `accounts`: holds a
+    trial's accounts while it lasts.
     """
     referee = RefereeServiceStub(seat.referee)
     draws = DrawLog(seat.recorder.path.with_suffix(".draws.jsonl")) if seat.recorder is not None else None
-    # Nothing is sent before the first model is asked.
+    # The connection is made at the first query of a model.
     with seat.reach("developer") as connection:
         around = Around(ModelServiceStub(connection), seat.referee, draws)
         for deal, cards in deals(referee.TakeComplianceDeal, game.TakeComplianceDealRequest):

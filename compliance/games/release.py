@@ -1,4 +1,4 @@
-"""The release game: attributes are released sanitised, and the model that is trained on them is audited."""
+"""The release game: attributes are released sanitised, and the model trained on them is audited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairwall.wire.queries import trained_on
 
 
 def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenTrial:
-    """Open the release, the audits of the model that is handed over, and queries about those it was trained on."""
+    """Open the release, the audits of the model handed over, and queries about the people it was trained on."""
     release = open_release(deal, cards)
     case = audited.open_case(deal, deal.release.audits, cards, release.model, around.draws)
     trained = open_trained(deal, release.release, around.draws)
@@ -55,16 +55,17 @@ def open_release(deal: game.ComplianceDeal, cards: Cards) -> ReleaseCase:
 
 
 def open_trained(deal: game.ComplianceDeal, release: Release, draws: DrawLog | None = None) -> Case | None:
-    """Open the audits of the people whose attributes are released; None where no query is dealt.
+    """Open the audits of the people whose attributes are released; None if the deal has no queries.
 
     One budget, for one person's attributes against any others (`Neighbours.ATTRIBUTES`), pays for both in one ledger.
     The release loses epsilon_r in this unit. A batch of queries that loses epsilon_q for one flip of A loses as much in
-    it: it depends on A alone of what changes, and A changes by one flip or not at all. What is asked may depend on what
-    was released and answered before; by the composition of adaptively chosen mechanisms losses still add up, so that
+    it: of the attributes that change it depends on A alone, and A changes by one flip or not at all. A request may
+    depend on what was released and answered before; by the composition of adaptively chosen mechanisms losses still add
+    up, so that
 
         epsilon_r + sum of the batches' epsilon_q <= release.epsilon,
 
-    which the ledger holds whatever the developer asks, and in whatever order.
+    which the ledger enforces whatever the developer requests, and in whatever order.
     """
     if not deal.release.terms.HasField("queried"):
         return None
@@ -79,7 +80,7 @@ def open_trained(deal: game.ComplianceDeal, release: Release, draws: DrawLog | N
         mechanism=find_mechanism(asked.mechanism),
         ledger=release.ledger,
         queries_max=asked.queries,
-        # Of a seed of its own: request ids tell noise apart within one case.
+        # A separate seed: request ids tell noise apart within one case only.
         seed=hmac.digest(deal.seed, b"trained", hashlib.sha256) if deal.noise_seeded else None,
         exact={},
         draws=draws,

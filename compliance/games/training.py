@@ -1,4 +1,4 @@
-"""The training game: rows of those who are trained on are added up by group."""
+"""The training game: rows of a training set's people are summed by group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairwall.game.v1 import referee_service_pb2 as game
 
 
 def open_trial(deal: game.ComplianceDeal, cards: Cards, _around: Around) -> OpenTrial:
-    """Open the people who are trained on."""
+    """Open the training set's people."""
     cohort = open_cohort(deal, cards)
     return OpenTrial(
         Accounts(sums={deal.deal_id: cohort}),
@@ -20,6 +20,6 @@ def open_trial(deal: game.ComplianceDeal, cards: Cards, _around: Around) -> Open
 
 
 def open_cohort(deal: game.ComplianceDeal, cards: Cards) -> Cohort:
-    """Open the people that a deal deals."""
+    """Open a deal's people."""
     protected, terms = cards["protected"].astype(np.uint8, copy=False), deal.statistics.terms
     return game_cohort(deal.deal_id, protected, terms.epsilon, terms.delta, seed_of(deal))

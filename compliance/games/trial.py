@@ -1,4 +1,4 @@
-"""What each game opens for a trial, and what it has to open it with."""
+"""Interface of games and trials: inputs of a game's function, and the accounts that it opens."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Cards: TypeAlias = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Around:
-    """Whom compliance may ask: the developer's models, and the referee.
+    """The parties that compliance may call: the developer's models, and the referee.
 
-    And the log of the operating system's draws, if one is kept.
+    Also the log of the operating system's draws, if one is kept.
     """
 
     models: ModelServiceStub
@@ -32,19 +32,19 @@ class Around:
 
 @dataclass(frozen=True)
 class OpenTrial:
-    """What may be asked while a trial lasts, and what makes the referee's report of it once it has ended."""
+    """The accounts that are open while a trial lasts, and the function that makes its report."""
 
     accounts: Accounts
     report: Callable[[], game.SubmitAuditReportRequest]
 
 
 class Open(Protocol):
-    """How a game opens a trial."""
+    """A game's function that opens a trial."""
 
     def __call__(self, deal: game.ComplianceDeal, cards: Cards, around: Around, /) -> OpenTrial:
-        """Open what a deal deals."""
+        """Open the accounts of a deal."""
 
 
 def seed_of(deal: game.ComplianceDeal) -> bytes | None:
-    """Give the seed of a deal's noise; None where the operating system draws it."""
+    """Return the seed of a deal's noise; None if the operating system draws it."""
     return deal.seed if deal.noise_seeded else None

@@ -1,4 +1,4 @@
-"""The washing game: a test set that is audited, and what a customer saw of the model that is deployed."""
+"""The washing game: audits of a test set, and a customer's sightings of the deployed model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairwall.wire.queries import AUDITED
 
 
 class _Kept(Detector):
-    """Keeps the decisions of the model that the audit is about, (people,); None before it is asked about."""
+    """A detector that keeps the decisions of the audited model, shape (people,); None before the audit."""
 
     decisions: NDArray[np.uint8] | None = None
 
@@ -34,13 +34,13 @@ class _Kept(Detector):
 
 
 def decided(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Read scores as decisions, whatever their shape."""
+    """Return scores as decisions, whatever their shape."""
     return (scores >= 0.5).astype(np.uint8)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What compliance concludes: how many rows contradict the audit, whether a commitment is broken, if it accuses."""
+    """Compliance's conclusion: the number of rows that contradict the audit, a broken commitment, and an accusation."""
 
     contradictions: int
     broken: bool
@@ -48,14 +48,12 @@ class Verdict:
 
 
 def judge(audited: NDArray[np.uint8] | None, deal: wire.SightingDeal, seen: NDArray[Any]) -> Verdict:
-    """Compare what was audited with what was seen and committed to.
+    """Return the verdict from the audited decisions, the sightings and the commitment.
 
-    Whoever had nothing audited is taken at no word: that is a broken commitment where there had to be one.
+    Without an audit a required commitment counts as broken.
 
-    Parameters
-    ----------
-    audited : (people,), the decisions; None if there was no audit.
-    seen : (rows,), what the customer saw of the deal's rows.
+    `audited`: the decisions, shape (people,); None if there was no audit. `seen`: the customer's sightings of the
+    deal's rows, shape (rows,).
     """
     broken = deal.committed and (audited is None or not opens(deal.commitment, audited, deal.salt))
     contradictions = 0 if audited is None else int((audited[list(deal.rows)] != seen).sum())
@@ -64,7 +62,7 @@ def judge(audited: NDArray[np.uint8] | None, deal: wire.SightingDeal, seen: NDAr
 
 
 def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenTrial:
-    """Open the audits of a test set; when they are over, hear the customer and judge."""
+    """Open the audits of a test set; when they are over, receive the customer's sightings and judge."""
     kept = _Kept(deal.audits.differencing)
     case = replace(open_case(deal, deal.audits, cards, draws=around.draws), detector=kept)
     referee = WashServiceStub(around.referee)

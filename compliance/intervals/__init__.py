@@ -1,1 +1,1 @@
-"""Between what numbers the gaps lie that answers are about."""
+"""Intervals that hold the true gaps of released answers."""

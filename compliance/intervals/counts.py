@@ -1,4 +1,4 @@
-"""Intervals of answers that are computed from noisy counts: what noise they invert, and what people can add up to."""
+"""Intervals of answers computed from noisy counts: the noise they invert, and the sums that people can have."""
 
 from __future__ import annotations
 
@@ -18,14 +18,10 @@ from fairwall.laws.quantiles import LEVEL
 
 @dataclass(frozen=True, eq=False)
 class Common:
-    """Noise that several sums have in common, beside their own.
+    """Noise that several sums share, besides their own.
 
-    Parameters
-    ----------
-    law : of the cube that its coordinates are from.
-    weights : ndarray of float64
-        What each sum has of each coordinate, shape (m, r).
-    apart : whether N0's noise, where it is a cube's, is of the sums' own cube and not of this one.
+    `law`: of the cube that its coordinates are from. `weights`: of each coordinate in each sum, shape (m, r). `apart`:
+    whether N0's noise, if it is a cube's, is from the sums' own cube and not from this one.
     """
 
     law: CubeNoise
@@ -33,26 +29,22 @@ class Common:
     apart: bool = False
 
     def split(self, parts: int) -> list[Common]:
-        """Return what as many sums each have, one after the other."""
+        """Return the common noise of each of `parts` equal groups of sums."""
         return [Common(self.law, weights, self.apart) for weights in np.split(self.weights, parts)]
 
 
 @dataclass(frozen=True, eq=False)
 class CentredSums:
-    """What a stratum releases of one of a metric's sums, for each model, beside N0.
+    """A stratum's release of one of a metric's sums, for each model, besides N0.
 
     Parameters
     ----------
-    n, totals : int, ndarray of float64
-        The people in the stratum, and the totals of their values, shape (m,). Public.
-    sums, centres, units : ndarray of float64
-        The noisy centred sums, what was taken off each value before it was added up, and the unit of the noise, shape
-        (m,).
-    law : of the noise.
-    rounded : ndarray of float64
-        How far rounding may have moved each sum, shape (m,).
-    possible : what gaps, or ratios, people of these values can have, `possible_gaps`.
-    common : noise that the sums have in common besides; N0's is of that cube then, where it is shared.
+    n, totals : the people in the stratum, and the totals of their values, shape (m,). Public.
+    sums, centres, units : the noisy centred sums, what was subtracted from each value before summing, and the unit of
+        the noise, shape (m,).
+    rounded : largest change of each sum by rounding, shape (m,).
+    possible : the gaps, or ratios, that people of these values can have, see `possible_gaps`.
+    common : noise shared by the sums; if N0's noise is shared, it is of that cube.
     """
 
     n: int
@@ -67,42 +59,42 @@ class CentredSums:
 
     @property
     def noise(self) -> Noises:
-        """What noise there is."""
+        """The distributions of all noise on the sums."""
         if self.common is None:
             return Noises(self.law)
         return Noises(self.law, self.common.law, len(self.weights), self.common.apart)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """What each sum has of them, shape (r, m)."""
+        """The weights of common noise in each sum, shape (r, m)."""
         return np.empty((0, len(self.sums))) if self.common is None else self.common.weights.T
 
 
-def intervals(metric: Metric, sizes: Sequence[Size], fewest: int, told: Sequence[CentredSums]) -> Ends:
-    """Return between what numbers a metric lies, at `LEVEL`, from its parts' sums and the N0 beside each.
+def intervals(metric: Metric, sizes: Sequence[Size], fewest: int, parts: Sequence[CentredSums]) -> Ends:
+    """Return a metric's intervals at `LEVEL`, from its parts' sums and the N0 of each.
 
-    `fewest` is how many people both groups have at least; public.
+    `fewest` is the least number of people in each group; public.
     """
     if metric.binary:
-        return _of_precision(sizes[0], *told)
-    return gaps_of_parts(metric, [_part(size, fewest, of_part) for size, of_part in zip(sizes, told, strict=True)])
+        return _of_precision(sizes[0], *parts)
+    return gaps_of_parts(metric, [_part(size, fewest, of_part) for size, of_part in zip(sizes, parts, strict=True)])
 
 
-def _part(size: Size, fewest: int, told: CentredSums) -> Part:
-    reach = _reach(size, told)
-    ends, known = size.range(fewest, told.n), (told.units == 0) & (told.weights == 0).all(axis=0)
-    return Part(told.n, told.totals, size.value, *ends, told.sums, told.centres, reach, told.possible, known)
+def _part(size: Size, fewest: int, sums: CentredSums) -> Part:
+    reach = _reach(size, sums)
+    ends, known = size.range(fewest, sums.n), (sums.units == 0) & (sums.weights == 0).all(axis=0)
+    return Part(sums.n, sums.totals, size.value, *ends, sums.sums, sums.centres, reach, sums.possible, known)
 
 
-def _reach(size: Size, told: CentredSums) -> Reach:
+def _reach(size: Size, sums: CentredSums) -> Reach:
     """Return q for the noise on N0 and on the sums of a stratum."""
-    if told.common is None:
-        return of_sums(size, told.law, told.units, told.rounded)
-    return of_common(size, told.noise, told.units, told.weights, told.rounded)
+    if sums.common is None:
+        return of_sums(size, sums.law, sums.units, sums.rounded)
+    return of_common(size, sums.noise, sums.units, sums.weights, sums.rounded)
 
 
 def _of_precision(size: Size, hits: CentredSums, positives: CentredSums) -> Ends:
-    """Return between what numbers the difference of two shares of hits among positives lies."""
+    """Return intervals of the difference of two shares of hits among positives."""
     reach = _reach(size, positives)(positives.centres, positives.centres, 1 - 2 * BEYOND)
     at, of_hits = (of.sums + of.centres * size.value for of in (positives, hits))
     first, last = np.maximum(at - reach, 0.0), np.minimum(at + reach, positives.totals)
@@ -130,16 +122,10 @@ def _of_precision(size: Size, hits: CentredSums, positives: CentredSums) -> Ends
 def possible_gaps(
     metric: Metric, n: int, totals: NDArray[np.float64], sizes: NDArray[np.float64], sums: Ends
 ) -> Ends:  # fmt: skip
-    """Return the least and the largest gap of one part, or ratio, that people of these values can have.
+    """Return the least and the largest gap, or ratio, of one part that people of these values can have.
 
-    Parameters
-    ----------
-    metric : what is asked for.
-    n, totals : int, ndarray of float64
-        The people in the stratum, and the totals of their values, shape (m,).
-    sizes : ndarray of float64
-        The possible N0, ascending.
-    sums : what so many people can add up to, see `possible_sums`.
+    `n`, `totals`: the people in the stratum, and the totals of their values, shape (m,). `sizes`: the possible N0,
+    ascending. `sums`: least and most sums of N0 people, see `possible_sums`.
     """
     ends = list[NDArray[np.float64]]()
     for sum0 in sums:

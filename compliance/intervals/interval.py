@@ -1,47 +1,47 @@
-r"""How far an answer may be from the truth, told from public numbers alone.
+r"""Error bounds of an answer, from public numbers alone: intervals, and probabilities of a population's gap.
 
 An answer is r = g + Z: the gap g of the test set plus noise of a public law. The test set is itself a sample: g = G + S
 with G the population's gap. A gap is a difference of two means, so that S has the variance
 
     sigma^2 = v (1/n1 + 1/n0) = v / (n s (1-s)),    s the share of one of the groups,
 
-with v the variance of what is averaged, of each model by itself. n and v are public, since the predictions are: v is
-taken from the whole stratum, as if one more person were there whose variance is 1/4, the largest one. So it is above
-that within groups where these differ, and is not 0 for a model that predicts the same for everybody. n0 and n1 are not
-public: s is taken to be spread evenly over the usual range. S is taken to be normal, which is good for some dozens of
-people in each group.
+with v the variance of the averaged values, of each model separately. n and v are public, since the predictions are: v
+is taken from the whole stratum, with one more person of variance 1/4, the largest possible. So it is above the variance
+within groups where these differ, and is not 0 for a model that predicts the same for everybody. n0 and n1 are not
+public: s is assumed uniform over the usual range. S is assumed normal, which is accurate for some dozens of people in
+each group.
 
 **The noise's reach** on either side of an answer holds the test set's gap with the level's probability, whatever it is.
 
-**P(gap > threshold)** is the posterior probability of G > threshold for a prior on G. Gaps of audits are small, mostly:
-people who ask expect one in twenty, find one in five, and seldom more. The prior is a mixture of normal laws around 0
-with the deviations and weights of `PRIOR`, cut to the metric's range, [-1, 1]: half of it lies within 0.08, nine tenths
-within 0.24, and so much beyond that an answer with little noise is believed wherever it is. With f the density of Z,
+**P(gap > threshold)** is the posterior probability of G > threshold for a prior on G. Most gaps of audits are small:
+auditors expect one in twenty, find one in five, and seldom more. The prior is a mixture of normal laws around 0 with
+the deviations and weights of `PRIOR`, cut to the metric's range, [-1, 1]: half of it lies within 0.08, nine tenths
+within 0.24, and enough beyond that an answer with little noise is believed wherever it is. With f the density of Z,
 
     P = integral of f(r - g) P(threshold < G <= 1, g) dg  /  integral of f(r - g) P(-1 <= G <= 1, g) dg,
 
-both over the range, in which the test set's gap lies as well. Of a normal law of deviation t and a sampling error of
+both over the range, which holds the test set's gap as well. For a normal law of deviation t and a sampling error of
 deviation sigma, g is normal around 0 with the variance t^2 + sigma^2, and G given g around g t^2 / (t^2 + sigma^2) with
-the variance t^2 sigma^2 / (t^2 + sigma^2): all else is a sum over laws and shares. So of answers with "2%", about
-populations whose gaps are spread as the prior has them, one in fifty has a gap above the threshold. Noise as wide as
-the range leaves the prior: P says then what is usual, and nothing about the model.
+the variance t^2 sigma^2 / (t^2 + sigma^2): all else is a sum over laws and shares. So among answers with "2%", about
+populations whose gaps are distributed as the prior, one in fifty has a gap above the threshold. Noise as wide as the
+range leaves the prior: P is then the usual share, and independent of the model.
 
-**An answer that is a posterior mean** (`is_posterior`) has counted what gaps usually are, and its interval says where g
-lies, not what was seen of it. Counting the prior once more would move g towards no gap twice. So f is then the law of
-g itself, and the prior still says how G lies around g:
+**An answer that is a posterior mean** (`is_posterior`) includes a prior on gaps already, and its interval is a belief
+about g, not a likelihood. Counting the prior once more would move g towards no gap twice. So f is then the law of g
+itself, and the prior still relates G to g:
 
     P = integral of f(r - g) P(threshold < G <= 1 | g) dg  /  integral of f(r - g) P(-1 <= G <= 1 | g) dg.
 
-For an **absolute** gap G lies on both sides: P(|G| > threshold, g) has two terms. Where
-noise is added to the absolute gap itself, the integral over g is from 0 to 1. Of noisy counts the sign comes off last:
-the answer's density at g is that of the gap with its sign, and g goes from -1 to 1.
+For an **absolute** gap G lies on both sides: P(|G| > threshold, g) has two terms. Where noise is added to the absolute
+gap itself, the integral over g is from 0 to 1. With noisy counts the sign is removed last: the answer's density at g is
+that of the signed gap, and g goes from -1 to 1.
 
 **An answer from noisy counts**, or from noisy attributes, has an interval too (`compliance.intervals.counts`,
 `compliance.mechanisms.randomized_response`), but no law of additive noise. Its probability takes the noise to be normal
 with the interval's middle and half-width.
 
-Mechanisms whose noise scale is secret (conceal, cauchy), whose answers are choices (sparse-vector, exponential) or are
-biased (sample-and-aggregate) have nothing to give here, and get no interval.
+Mechanisms whose noise scale is secret (conceal, cauchy), whose answers are choices (sparse-vector, exponential) or
+biased (sample-and-aggregate) get no interval.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ PRIOR = ((0.85, 0.1), (0.15, 0.4))
 """The prior on the population's gap, 0.85 N(0, 0.1^2) + 0.15 N(0, 0.4^2): weights and standard deviations."""
 
 _SHARES = 3
-"""So many shares stand for the usual range: the middles of as many parts of it."""
+"""Number of shares that stand for the usual range: the middles of as many equal parts."""
 
 _POINTS = 300
-"""Of an integral over the range, on either side of each place where the integrand may turn."""
+"""Points of an integral over the range, on either side of each place where the integrand may turn."""
 
 
 VARIANCE_MAX = 0.25
@@ -78,7 +78,7 @@ Ends: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def within_range(low: NDArray[np.float64], high: NDArray[np.float64], metric: str) -> Ends:
-    """Cut intervals to the range in which every value of the metric lies; NaN stays NaN."""
+    """Return intervals cut to the metric's range; NaN stays NaN."""
     ends = metric_range(metric)
     return np.clip(low, *ends), np.clip(high, *ends)
 
@@ -91,24 +91,14 @@ def probabilities_above(
     threshold: float,
     mechanism: str,
 ) -> NDArray[np.float64]:
-    """Return P(the population's gap > threshold) for answers with these intervals.
+    """Return P(the population's gap > threshold) for answers with these intervals, shape (m,).
 
-    Parameters
-    ----------
-    low, high : ndarray of float64
-        The intervals at `LEVEL`, shape (m,), before any bounding.
-    values : iterable of ndarray of float64, or of (int, float)
-        What the metric averages for each model about its stratum, shape (people,) each, in [0, 1], or how many people
-        there are and the variance of that; public.
-    metric : a key of `fairwall.laws.metric.METRICS`.
-    threshold : what the gaps are compared with.
-    mechanism : the name of what answered; it tells the noise's law.
+    NaN without an interval, or where the gap is not a difference of two means: its sampling error then depends on more
+    than the number of people.
 
-    Returns
-    -------
-    NDArray[np.float64]
-        Shape (m,). NaN without an interval, or where the gap is not that of two means: its sampling error depends on
-        more than how many people there are.
+    `low`, `high`: the intervals at `LEVEL`, shape (m,), before any bounding. `values`: for each model, the values
+    averaged over the metric's stratum, shape (people,), in [0, 1], or their number and variance; public. `mechanism`:
+    name of the mechanism that answered, which has the noise's law.
     """
     found = find_metric(metric)
     law = MECHANISM_LAWS.get(mechanism)
@@ -135,23 +125,12 @@ def probabilities_above(
 
 
 def sampling_deviations(values: NDArray[np.float64] | tuple[int, float]) -> NDArray[np.float64]:
-    """Return what the standard deviation of a test set's gap around the population's may be, by the share of a group.
+    """Return possible standard deviations of a test set's gap around the population's, for equally likely group shares.
 
-    Parameters
-    ----------
-    values : ndarray of float64, or (int, float)
-        What is averaged, of everybody in the metric's stratum, shape (people,), in [0, 1], or how many they are and its
-        variance; public.
+    ValueError without people.
 
-    Returns
-    -------
-    NDArray[np.float64]
-        Each as likely as the others.
-
-    Raises
-    ------
-    ValueError
-        Without people.
+    `values`: averaged values of everybody in the metric's stratum, shape (people,), in [0, 1], or their number and
+    variance; public.
     """
     people, variance = values if isinstance(values, tuple) else (len(values), float(values.var()) if len(values) else 0)
     if not people:
@@ -181,12 +160,10 @@ def probability_above(
     ----------
     answer : as released, before any bounding; NaN gives NaN.
     law : the noise's; public.
-    sampling : ndarray of float64
-        Deviations of the sampling error, above 0, each as likely, shape (k,).
-    threshold : what the gap is compared with.
+    sampling : equally likely deviations of the sampling error, above 0, shape (k,).
     absolute : whether the metric is an absolute gap.
-    sign_lost : of an absolute gap: whether noise came before the sign was taken off, not after.
-    is_posterior : whether the answer has counted the prior, and the law says where the test set's gap lies around it.
+    sign_lost : for an absolute gap: whether noise was added before the sign was removed.
+    is_posterior : whether the answer includes the prior, and the law is that of the test set's gap around it.
     """
     from scipy.special import ndtr
 
@@ -215,7 +192,7 @@ def probability_above(
 def _seen(
     answer: float, law: Law, least: float, turns: tuple[float, ...], sigma: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return gaps of a test set in [least, 1], and how much of the likelihood of the answer lies around each."""
+    """Return gaps of a test set in [least, 1], and the weight of the answer's likelihood around each."""
     likeliest = min(max(answer, least), 1.0)
     if not law.scale:
         return np.array([likeliest]), np.ones(1)

@@ -1,24 +1,23 @@
-r"""Intervals of answers that are computed from a noisy N0 and noisy sums: as often right as they say, whoever is who.
+r"""Intervals of answers computed from a noisy N0 and noisy sums, with guaranteed coverage whatever the attributes.
 
-**What is released.** A stratum of n people releases N0 + e0 and, of each model's values v about a centre c, the sum
-nu = sum over a=0 of (v - c) with noise, nu + e1, of public laws: symmetric, with one peak. T, the total of v, is
-public. e0 and e1 are independent; or they are coordinates of one cube, which are independent and uniform given its
-size. So all that is used below holds for both: the more one of them is off, the less likely the other's sum stays
-small (Anderson).
+**The release.** A stratum of n people releases N0 + e0 and, for each model's values v about a centre c, the sum nu =
+sum over a=0 of (v - c) with noise, nu + e1, of public laws: symmetric, with one peak. T, the total of v, is public. e0
+and e1 are independent; or they are coordinates of one cube, which are independent and uniform given its size. So what
+is used below holds for both: the farther one of them is off, the less likely the other's sum stays small (Anderson).
 
 **Inverting a test** (Neyman). Say the truth is (N, nu) with a gap g. N and g give nu,
 
     nu(N, g) = N (T/n - c) - g h(N),    h(N) = N (n - N)/n.
 
 Under that hypothesis e0 = N^ - N and e1 = nu^ - nu(N, g) are known, and so is L = e1 - nu'(N, g) e0, nu' the derivative
-by N: what noise moves the gap by, to first order. It is accepted where |L| <= q, the level's quantile of
-|e1 + w e0|, w = |nu'|: which has the level's probability at least, for any w. The interval is every g that is accepted
-with some N, so that it holds the truth wherever the truth is accepted. By the formula above
+by N: the effect of noise on the gap, to first order. It is accepted where |L| <= q, the level's quantile of |e1 + w
+e0|, w = |nu'|: which has the level's probability at least, for any w. The interval is every g that is accepted with
+some N, so that it holds the truth wherever the truth is accepted. By the formula above
 
     L = (nu^ - (T/n - c) N^) + g (h(N^) + (N^ - N)^2 / n):
 
 N enters by the last term alone, and by q. To first order in e0 no hypothesis N is worse than another, and the interval
-is the noise's own reach. N is looked for where |e0| <= R, which is part of what q's probability is of.
+is the noise's own reach. N is searched where |e0| <= R, an event that q's probability includes.
 
 **Ratios**, r = mean0/mean1, have sum0 = s(N, r) = T r N / ((n - N) + r N), nu = s - c N, and
 
@@ -29,19 +28,19 @@ is a quadratic equation for r; as F is 0 at r = 0 and T where r grows without bo
 below which F < y and above which F > y.
 
 **Rates of hits among positives** are means among P positives of which p are of the disadvantaged: as above with p for
-N, P for n and the hits for v. p and the hits are known but for sums of noise, so that L is one of three terms, whose
-quantile is that of draws, with a fixed seed: so far up that draws are wrong about it once in 10^9.
+N, P for n and the hits for v. p and the hits are known up to sums of noise, so that L is one of three terms, whose
+quantile is that of draws, with a fixed seed: so high that draws are wrong about it once in 10^9.
 
-**Attributes turned over** are sums of independent e_i, one for each person, and so is L: of e_i (v_i - nu'). q is
-Chernoff's, by the e_i whose sign makes it largest, and nobody knows who has which sign.
+**Flipped attributes** are sums of independent e_i, one for each person, and so is L: of e_i (v_i - nu'). q is
+Chernoff's, by the e_i whose sign makes it largest, since the signs are not known.
 
-**Equalized odds** puts two strata together, whose noise is independent. The larger of two absolute gaps lies between
-the larger of their lower ends and the larger of their upper ends wherever both lie in their intervals: with probability
-LEVEL, where each does with its square root. Of a sum, let U be one less the largest level at which an interval leaves
+**Equalized odds** combines two strata, whose noise is independent. The larger of two absolute gaps lies between the
+larger of their lower ends and the larger of their upper ends wherever both lie in their intervals: with probability
+LEVEL, where each does with its square root. For a sum, let U be one less the largest level at which an interval leaves
 the truth out: P(U <= u) <= u for each stratum. So U1 U2 >= a in LEVEL of cases, where a (1 - ln a) = 1 - LEVEL (Fisher
 1932), and the sum lies where some u1 u2 = a have it.
 
-What people of these values cannot add up to is cut off, which leaves no truth out.
+Sums that people of these values cannot have are cut off, which leaves no truth out.
 """
 
 from __future__ import annotations
@@ -60,40 +59,35 @@ from fairwall.laws.metric import Metric
 from fairwall.laws.quantiles import LEVEL
 
 BEYOND = 0.001
-"""How often N0's noise may lie beyond the N that are looked at."""
+"""Probability that N0's noise lies beyond the N that are searched."""
 
 LAST_BITS = 2.0**-40
-"""For float64's rounding errors in the ends of intervals."""
+"""Margin for float64's rounding errors in the ends of intervals."""
 
 _FURTHER = (1.0, 0.5, 0.2, 0.1)
-"""What part of what is left of g is looked at from each end, time after time: its nu' say whether that is rejected."""
+"""Share of the remaining range of g that each step tests from each end: the nu' in it decide whether it is rejected."""
 
 _PARTS = 16
-"""Into how many pairs of levels the curve u1 u2 = a is cut."""
+"""Number of pairs of levels into which the curve u1 u2 = a is cut."""
 
 Reach: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.float64]]
-"""From the least and the largest nu', shape (m,) each, and a level to q, shape (m,).
+"""Maps the least and the largest nu', shape (m,) each, and a level to q, shape (m,).
 
-q is what |e1 - nu' e0| is at most with that probability, e0 within R, for every nu' between them.
-"""
+With that probability |e1 - nu' e0| is at most q and e0 within R, for every nu' between them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is known of one part of a metric: of people of one stratum, and of one sum for each model.
+    """Released and public knowledge of one part of a metric: people of one stratum, and one sum for each model.
 
     Parameters
     ----------
-    n, totals : int or ndarray of float64, ndarray of float64
-        The people in the stratum, and the totals of their values, shape (m,). Public.
-    at, first, last : float or ndarray of float64
-        N^, and from where to where N is looked for.
-    sums, centres : ndarray of float64, ndarray of float64 or float
-        The centred sums as released, shape (m,), and what was taken off each value.
+    n, totals : the people in the stratum, and the totals of their values, shape (m,). Public.
+    at, first, last : N^, and the ends of the search for N.
+    sums, centres : the centred sums as released, shape (m,), and what was subtracted from each value.
     reach : of the noise on both.
-    possible : the least and the largest gap, or ratio, that there can be, shape (m,) each.
-    known : ndarray of bool
-        Of which models the sum follows from N, shape (m,): that predict the same for everybody.
+    possible : the least and the largest possible gap, or ratio, shape (m,) each.
+    known : models whose sum follows from N, shape (m,): those that predict the same for everybody.
     """
 
     n: int | NDArray[np.float64]
@@ -109,7 +103,7 @@ class Part:
 
 
 def gaps_of_part(part: Part, level: float) -> Ends:
-    """Return between what numbers the gap of one part lies with a probability of the level, at least."""
+    """Return intervals that hold the gap of one part with at least the level's probability."""
     n, at = part.n, part.at
     slope = part.totals / n - part.centres
     off = part.sums - slope * at
@@ -130,7 +124,7 @@ def gaps_of_part(part: Part, level: float) -> Ends:
 
 
 def ratios_of_part(part: Part, level: float) -> Ends:
-    """Return between what numbers a ratio of means lies with a probability of the level, at least."""
+    """Return intervals that hold a ratio of means with at least the level's probability."""
     n, at, total = part.n, part.at, part.totals
     sizes = np.stack([np.broadcast_to(size, total.shape) for size in (part.first, part.last, at)])
     told = np.asarray(np.full(total.shape, fill_value=True) & (at >= part.first) & (at <= part.last))
@@ -149,37 +143,33 @@ def ratios_of_part(part: Part, level: float) -> Ends:
 def _narrowed(
     part: Part,
     level: float,
-    told: NDArray[np.bool_],
+    narrowed: NDArray[np.bool_],
     slopes: Callable[[NDArray[np.float64], NDArray[np.float64]], Ends],
     ends: tuple[
         Callable[[NDArray[np.float64]], NDArray[np.float64]], Callable[[NDArray[np.float64]], NDArray[np.float64]]
     ],
 ) -> Ends:
-    """Return from where to where some g is accepted, of those that are possible.
+    """Return the least and the largest possible g that may be accepted.
 
-    Parameters
-    ----------
-    told : ndarray of bool
-        Where noise leaves anything out, shape (m,).
-    slopes : from two g, the smaller first, to the least and the largest nu' between them.
-    ends : from q to the least g that is accepted with it, and to the largest.
+    `narrowed`: models for which noise excludes some g, shape (m,). `slopes`: maps two g, the smaller first, to the
+    least and the largest nu' between them. `ends`: map q to the least and to the largest g that is accepted with it.
     """
-    (low, high), told = part.possible, told & ~part.known
+    (low, high), narrowed = part.possible, narrowed & ~part.known
     for share in _FURTHER:
         inner = _between(low, high, share), _between(low, high, 1 - share)
         least = ends[0](part.reach(*slopes(low, inner[0]), level)) - LAST_BITS
         most = ends[1](part.reach(*slopes(inner[1], high), level)) + LAST_BITS
         # Where noise has moved all that is accepted out of what is possible, that ends there.
         low, high = (
-            np.where(told, np.clip(least, low, inner[0]), low),
-            np.where(told, np.clip(most, inner[1], high), high),
+            np.where(narrowed, np.clip(least, low, inner[0]), low),
+            np.where(narrowed, np.clip(most, inner[1], high), high),
         )
         low, high = np.minimum(low, high), np.maximum(low, high)
     return low, high
 
 
 def _between(low: NDArray[np.float64], high: NDArray[np.float64], share: float) -> NDArray[np.float64]:
-    """Return a number from low to high, so far from low: of a ratio, which may be infinite, by its odds."""
+    """Return a number at `share` of the way from low to high; for a ratio, which may be infinite, by its odds."""
     if share in (0.0, 1.0):
         return high if share else low
     if np.isfinite(high).all():
@@ -226,7 +216,7 @@ def _ratios_at(
 
 
 def gaps_of_parts(metric: Metric, parts: Sequence[Part]) -> Ends:
-    """Return between what numbers a metric lies at `LEVEL`: of differences of means, or of one ratio of means."""
+    """Return a metric's intervals at `LEVEL`: of differences of means, or of one ratio of means."""
     if not metric.bounded:
         (only,) = parts
         return ratios_of_part(only, LEVEL)
@@ -236,15 +226,12 @@ def gaps_of_parts(metric: Metric, parts: Sequence[Part]) -> Ends:
 
 
 def level_of_parts(metric: Metric) -> float:
-    """Return with what probability each part's gap is to lie in its interval."""
+    """Return the probability with which each part's gap must lie in its interval."""
     return math.sqrt(LEVEL) if metric.joined == "max" else LEVEL
 
 
 def combined(metric: Metric, parts: Sequence[Ends]) -> Ends:
-    """Make the metric's intervals out of those of its parts' gaps, which are at the level of `level_of_parts`.
-
-    Not of a sum of gaps.
-    """
+    """Return the metric's intervals from those of its parts' gaps, at `level_of_parts`; not for a sum of gaps."""
     if not metric.absolute:
         (only,) = parts
         return only
@@ -260,7 +247,7 @@ def _without_sign(low: NDArray[np.float64], high: NDArray[np.float64]) -> Ends:
 
 
 def _gaps_of_sum(parts: Sequence[Part]) -> Ends:
-    """Return between what numbers the sum of two absolute gaps lies, at `LEVEL`."""
+    """Return intervals of the sum of two absolute gaps, at `LEVEL`."""
     cuts = np.geomspace(_fisher(), 1.0, _PARTS + 1)[:-1].tolist()
     first, second = ([_without_sign(*gaps_of_part(part, 1 - missed)) for missed in cuts] for part in parts)
     # Between two cuts both intervals are at most as wide as at their wider ends.

@@ -1,9 +1,9 @@
-"""What is believed of all gaps of a batch together, where answers have intervals and no posterior of their own.
+"""The joint posterior of all gaps of a batch, where answers have intervals and no posterior of their own.
 
-Answers whose noise has a known law say y = g + noise of the gaps g by themselves. Models that agree have gaps that
-agree, which is the prior of `fairwall.laws.posterior`: with X the centred predictions a gap is -u n / (N0 N1), u = X z.
-So -n s (1-s) y is a noisy sum of X, for the share s that is taken there beforehand, and the joint posterior is that
-of these sums. Noise is taken to be normal with the interval's half-width, and each model's to be its own.
+Answers whose noise has a known law are y = g + noise, with the gaps g. Models that agree have gaps that agree: the
+prior of `fairwall.laws.posterior`. With X the centred predictions a gap is -u n / (N0 N1), u = X z. So -n s (1-s) y is
+a noisy sum of X, for the share s that is assumed there, and the joint posterior is that of these sums. Noise is taken
+to be normal with the interval's half-width, and independent for each model.
 """
 
 from __future__ import annotations
@@ -23,18 +23,11 @@ from fairwall.laws.quantiles import LEVEL, noise_reach
 def draws_of_answers(
     metric: str, mechanism: str, stratum: Stratum, ends: Ends, count: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Draw gaps jointly, by intervals of each that hold whoever is who.
+    """Draw gaps jointly, shape (count, m), by intervals of each that hold whatever the attributes.
 
-    Parameters
-    ----------
-    metric, mechanism : what was asked for, and what answered.
-    stratum : whom the metric looks at.
-    ends : the guaranteed intervals, before any bounding.
+    NaN where nothing is known, as for absolute gaps, whose signs are lost.
 
-    Returns
-    -------
-    NDArray[np.float64]
-        Shape (count, m): NaN where nothing is known, as of absolute gaps, whose signs are lost.
+    `stratum`: the people the metric reads. `ends`: the guaranteed intervals, before any bounding.
     """
     low, high = ends
     law, found = MECHANISM_LAWS[mechanism].interval, find_metric(metric)

@@ -1,11 +1,11 @@
-r"""How far a sum of noise on a stratum's N0 and on its sums may lie: q, by which intervals are made (`inversion`).
+r"""Quantiles q of a sum of noise on a stratum's N0 and on its sums, from which intervals are made (`inversion`).
 
-q is the quantile of |e1 + w e0| at a level, e0 within R, for the laws of both. It grows with |w|, since the more e0 is
-off the less likely the sum is small (`inversion`), and is looked up at the next larger one of a grid.
+q is the quantile of |e1 + w e0| at a level, e0 within R, for the laws of both. It grows with |w|, since the farther e0
+is off the less likely the sum is small (`inversion`), and is computed for the next larger w of a grid.
 
-**Independent noise.** e0 is summed over: P = sum over k of P(e0 = k) P(|e1 + w k| <= q), by the exact law of what was
-drawn on the whole numbers, or was rounded to them. Of many k those far from 0 are taken for the next of a grid, which
-is farther out.
+**Independent noise.** e0 is summed over: P = sum over k of P(e0 = k) P(|e1 + w k| <= q), by the exact law of noise
+drawn on, or rounded to, the whole numbers. If there are many k, those far from 0 are replaced by the next of a grid,
+which is farther out.
 
 **One cube.** Given its size t both are uniform on [-t, t]. P(|U1 + w U0| > x) for two that are uniform on [-1, 1] is,
 for w <= 1, 1 - x up to x = 1 - w and (1 + w - x)^2 / (4 w) from there to 1 + w; a w above 1 is w times 1/w. With x =
@@ -33,16 +33,16 @@ Additive: TypeAlias = Laplace | Gaussian | CubeNoise
 """The laws of noise on N0 and on sums."""
 
 _FINE = 250
-"""Weights are looked up at multiples of 1/250 up to 1, and of powers of 1.004 beyond."""
+"""Grid of weights: multiples of 1/250 up to 1, and powers of 1.004 beyond."""
 
 _COARSE = 100
-"""For two cubes, weights are looked up at multiples of 1/100 of all others together."""
+"""Grid of weights for two cubes: multiples of 1/100 of the sum of all other weights."""
 
 _COARSER = 1.02
-"""Far from 0 N0's noise is taken for the next of these powers."""
+"""Ratio of the grid on which N0's noise far from 0 is rounded outwards."""
 
 _FEW = 1000.0
-"""Up to this deviation whole numbers of discrete Gaussian noise are added up one by one."""
+"""Largest deviation at which discrete Gaussian noise is summed number by number."""
 
 _DOUBLINGS = 200
 
@@ -51,25 +51,21 @@ _DRAWS = 20_000
 _LEAST_WEIGHT = 1e-300
 
 _LEVELS = (*np.arange(0, 0.9, 1e-3).tolist(), *np.arange(0.9, 1, 1e-4).tolist(), 1.0)
-"""Which quantiles of draws are kept."""
+"""Levels of the quantiles of draws that are kept."""
 
 _MORE, _AT_ONCE = 5, 1_000_000
-"""Of few models so many times as many draws are looked at, as long as that is no more than so many numbers."""
+"""Factor on the draws for few models, and most numbers drawn at a time with it."""
 
 _SURER = 6.2
-"""So many standard deviations of draws up: once in 10^9."""
+"""Standard deviations of a quantile of draws by which it is raised: exceeded once in 10^9."""
 
 
 @dataclass(frozen=True)
 class Size:
     """N0 as released.
 
-    Parameters
-    ----------
-    value : a possible N0, or a number between two.
-    law : of its noise.
-    whole : whether the noise was drawn on the whole numbers, or rounded to one.
-    shared : whether it is a coordinate of the very cube that the sums' noise is from.
+    `value`: a possible N0, or a number between two. `whole`: whether the noise was drawn on the whole numbers, or
+    rounded to one. `shared`: whether it is a coordinate of the very cube that the sums' noise is from.
     """
 
     value: float
@@ -79,11 +75,11 @@ class Size:
 
     @property
     def reach(self) -> float:
-        """R: how far from it N0 is looked for."""
+        """R: largest distance at which N0 is searched."""
         return noise_reach(self.law, 1 - BEYOND) + (0.5 if self.whole else 0.0)
 
     def range(self, fewest: int, n: int) -> tuple[float, float]:
-        """Return the least and the largest N that are looked at, of n people and groups of at least so many."""
+        """Return the least and the largest N searched, for n people and groups of at least `fewest`."""
         reach = self.reach
         return max(float(fewest), self.value - reach), min(float(n - fewest), self.value + reach)
 
@@ -91,12 +87,8 @@ class Size:
 def of_sums(size: Size, law: Additive, units: NDArray[np.float64], rounded: NDArray[np.float64]) -> Reach:
     """Return q for the noise on N0 and on the sums of a stratum.
 
-    Parameters
-    ----------
-    law, units : Additive, ndarray of float64
-        Of the sums' noise, and its unit for each model, shape (m,).
-    rounded : ndarray of float64
-        How far rounding may have moved each sum, shape (m,).
+    `law`, `units`: of the sums' noise, and its unit for each model, shape (m,). `rounded`: largest change of each sum
+    by rounding, shape (m,).
     """
     scales = np.where(units > 0, units, 1.0)
 
@@ -118,7 +110,7 @@ def of_sums(size: Size, law: Additive, units: NDArray[np.float64], rounded: NDAr
 
 @lru_cache(maxsize=512)
 def _quantiles(size: Additive, sums: Additive, whole: bool, shared: bool, level: float) -> dict[float, float]:  # noqa: ARG001
-    """Keep what was solved for these laws, by the place of w in its grid."""
+    """Return the cache of q for these laws, by the place of w in its grid."""
     return {}
 
 
@@ -204,9 +196,9 @@ def _beyond(x: NDArray[np.float64], w: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def _noise_on_size(size: Size) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what N0's noise may be, within R, as sizes from 0 on, moved outwards, and how likely each is.
+    """Return absolute values of N0's noise within R, ascending and rounded outwards, and their probabilities.
 
-    Both signs are alike: e1 is symmetric.
+    Both signs count together: e1 is symmetric.
     """
     law, reach = size.law, size.reach
     if not law.scale:
@@ -235,12 +227,8 @@ def _noise_on_size(size: Size) -> tuple[NDArray[np.float64], NDArray[np.float64]
 class Noises:
     """The laws of noise on sums of a stratum.
 
-    Parameters
-    ----------
-    own : of each sum's own noise.
-    common : of noise that sums have in common besides.
-    coordinates : of how many of its coordinates.
-    apart : whether noise on N0 that is shared is of the sums' own cube, not of what they have in common.
+    `common`: of noise that sums share. `coordinates`: number of coordinates of the common noise. `apart`: whether
+    shared noise on N0 is from the sums' own cube, not from the common one.
     """
 
     own: Additive
@@ -251,10 +239,7 @@ class Noises:
 
 @lru_cache(maxsize=16)
 def _drawn(size: Size, noises: Noises, draws: int) -> NDArray[np.float64]:
-    """Draw noise on N0, within R, on two sums, and what all have in common, shape (3 + r, draws).
-
-    What is beyond R is infinite.
-    """
+    """Draw noise on N0, on two sums, and the common noise, shape (3 + r, draws); N0's noise beyond R is infinite."""
     generator = np.random.default_rng(_SEED)
 
     def of(law: Additive, numbers: int) -> NDArray[np.float64]:
@@ -280,9 +265,9 @@ def _drawn(size: Size, noises: Noises, draws: int) -> NDArray[np.float64]:
 def of_draws(
     size: Size, noises: Noises, about: NDArray[np.float64], level: float, rounded: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return q for sums of the noise on N0, on two sums and in common, with some weights, shape (3 + r, m): shape (m,).
+    """Return q, shape (m,), for weighted sums of noise on N0, on two sums and in common; weights have shape (3 + r, m).
 
-    `rounded` is how far rounding may have moved such a sum, shape (m,).
+    `rounded` is the largest change of the sum by rounding, shape (m,).
     """
     drawn = _drawn(Size(0.0, size.law, size.whole, size.shared), noises, _draws_for(about.shape[1]))
     place = _place(level, drawn.shape[1])
@@ -292,9 +277,9 @@ def of_draws(
 def of_common(
     size: Size, noises: Noises, units: NDArray[np.float64], weights: NDArray[np.float64], rounded: NDArray[np.float64]
 ) -> Reach:
-    """Return q for the noise on N0, on a sum, and in common, whose weights are of shape (r, m). Arguments as `of_sums`.
+    """Return q for the noise on N0, on a sum, and in common, with weights of shape (r, m). Arguments as `of_sums`.
 
-    N0's weight is looked up at the next larger one of a grid, as it is there, and so are levels.
+    N0's weight is rounded up to the next of a grid, and so are levels.
     """
     steps = (units + np.abs(weights).sum(axis=0)) / _COARSE
     steps = np.where(steps > 0, steps, 1.0)
@@ -321,7 +306,7 @@ def _draws_for(models: int) -> int:
 
 
 def _place(level: float, draws: int) -> int:
-    """Return the place of the level's quantile among sorted draws, and a little beyond."""
+    """Return the place of the level's quantile among sorted draws, raised by `_SURER` deviations."""
     return min(math.ceil((level + _SURER * math.sqrt(level * (1 - level) / draws)) * (draws - 1)), draws - 1)
 
 

@@ -1,14 +1,14 @@
-r"""Intervals of answers from attributes that were turned over (`fairwall.laws.response`), by `inversion`.
+r"""Intervals of answers from flipped attributes (`fairwall.laws.response`), by `inversion`.
 
 Everybody's y_i is released, with the mean p for a disadvantaged person and 1 - p for an advantaged one. The e_i = (y_i
-less its mean)/(1 - 2p) are independent, and N1 and the sum of v over the advantaged are known but for the sums of e_i
-and of e_i v_i. So L is the sum of e_i (v_i - nu').
+less its mean)/(1 - 2p) are independent, and N1 and the sum of v over the advantaged are known up to the sums of e_i and
+of e_i v_i. So L is the sum of e_i (v_i - nu').
 
-**At least so often** holds Chernoff's bound (`fairwall.laws.response`). People are put together whose values are alike,
-by the farther end of where they lie: it grows with everybody's weight.
+**Guaranteed** intervals use Chernoff's bound (`fairwall.laws.response`). People with similar values are grouped, with
+the farther end of their bin as value: the bound grows with everybody's weight.
 
-**Most likely.** The variance of e_i is the same for everybody. Of many people L is next to normal, and q is 0.72 times
-as large.
+**Likely** intervals use a normal distribution. The variance of e_i is the same for everybody. For many people L is
+nearly normal, and q is 0.72 times as large.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fairwall.laws.response import chernoff, mean_of_copies, turned_law
 from fairwall.laws.values import possible_sums
 
 _BINS = 64
-"""How finely values are told apart."""
+"""Number of bins of values."""
 
 _EDGES = np.linspace(0.0, 1.0, _BINS + 1)
 
@@ -40,21 +40,17 @@ def intervals(
     probabilities: Sequence[float],
     fewest: int,
 ) -> tuple[Ends, Ends]:
-    """Return between what numbers a metric lies at `LEVEL`: at least so often, and likely.
+    """Return a metric's intervals at `LEVEL`: guaranteed, and likely.
 
-    Parameters
-    ----------
-    parts : as of `fairwall.laws.values.part_values`: who is looked at, and what is added up, shape (m, n).
-    noisy : ndarray of float64
-        y, shape (n,).
-    probabilities : with what probability each copy of the attributes was turned over.
-    fewest : how many people both groups have at least.
+    `parts`: as from `fairwall.laws.values.part_values`: the people read, and their values, shape (m, n). `noisy`: y,
+    shape (n,). `probabilities`: of a flip, for each copy of the attributes. `fewest`: least number of people in each
+    group.
     """
     off, chances = turned_law(probabilities)
     deviation = math.sqrt(float(chances @ off**2))
 
     def bounded(counted: NDArray[np.float64]) -> Reach:
-        """Return Chernoff's q, from how many people have values between two neighbours of `_EDGES`, shape (m, bins)."""
+        """Return Chernoff's q, from the number of people in each bin of `_EDGES`, shape (m, bins)."""
 
         def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
             farthest = np.maximum(*(np.abs(_EDGES - end[:, np.newaxis]) for end in (least, most)))
@@ -63,7 +59,7 @@ def intervals(
         return reach
 
     def normal(squares: NDArray[np.float64], totals: NDArray[np.float64], people: NDArray[np.float64]) -> Reach:
-        """Return a normal law's q, from sums of squares and of values and how many they are, shape (m,) each."""
+        """Return a normal distribution's q, from sums of squares, of values and of people, shape (m,) each."""
 
         def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
             from scipy.special import ndtri
@@ -100,9 +96,10 @@ def intervals(
 def _looked_at(
     metric: Metric, parts: Sequence[tuple[NDArray[np.bool_], NDArray[np.float64]]]
 ) -> list[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
-    """Return whom each model's means are of, and their values, shape (m, n) each.
+    """Return the people each model's means are of, and their values, shape (m, n) each.
 
-    Predictive parity is the share of hits among those whom a model predicts to be positive: each has people of its own.
+    Predictive parity is the share of hits among those whom a model predicts to be positive: each model has other
+    people.
     """
     if metric.binary:
         (_, hits), (_, predicted) = parts
@@ -111,7 +108,7 @@ def _looked_at(
 
 
 def _counted(values: NDArray[np.float64], members: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Count the members whose values lie between two neighbours of `_EDGES`, shape (m, bins)."""
+    """Return the number of members in each bin of `_EDGES`, shape (m, bins)."""
     place = np.clip(np.searchsorted(_EDGES, values) - 1, 0, _BINS - 1)
     counted = [np.bincount(of[who], minlength=_BINS) for of, who in zip(place, members, strict=True)]
     return np.stack(counted).astype(np.float64)
@@ -128,9 +125,9 @@ def _part(
     fewest: int,
     inside: NDArray[np.float64] | None,
 ) -> Part:
-    """Say what is known of one part: N0 and the sums over the disadvantaged, as estimated, shape (m,) each.
+    """Return the knowledge of one part from estimates of N0 and of sums over the disadvantaged, shape (m,) each.
 
-    Of values inside, those of the same people for each model, shape (m, people), is known what they can add up to.
+    `inside` has the values of the same people for each model, shape (m, people): they limit the possible sums.
     """
     zeros = np.zeros(len(sums))
     reach, least = of_size(zeros, zeros, 1 - 2 * BEYOND), 0.5 if metric.binary else float(fewest)

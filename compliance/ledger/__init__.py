@@ -1,9 +1,9 @@
-"""The ledger: what each data set may lose in privacy, what it has lost, and every answer that was bought.
+"""The ledger: each data set's privacy budget, what was charged to it, and every answer that was bought.
 
-A retry never buys a second noise sample: under one request id there is one answer, and charge and answer are one
-durable transaction that is over before the answer is given. Records are only ever added, each chained to the one
-before under the service's key; where the chain ends is sealed outside the ledger's folder (`compliance.ledger.head`),
-so that an old copy of the ledger is known for one.
+A retry never buys a second noise sample: one request id has one answer, and charge and answer are one durable
+transaction that ends before the answer is given. Records are only added, each chained to its predecessor under the
+service's key; the chain's end is sealed outside the ledger's folder (`compliance.ledger.head`), so that an old copy of
+the ledger is recognised.
 """
 
 from __future__ import annotations
@@ -49,18 +49,17 @@ from fairwall.wire.v1 import error_pb2
 _Record = TypeVar("_Record", Terms, Admission, Entry)
 
 _LOOKS = 3
-"""How often it is looked at a ledger that others write, until its records and its heads are of one moment."""
+"""Most reads of a ledger that other processes write, until its records and its heads are of one moment."""
 
 _WHOSE_BYTES, _BOUND_BYTES = 16, 32
-"""Of what is bound to a name so much says who is in which group, and so much, with that, what the data say.
+"""Bytes of a data digest: the first 16 identify everybody's group, the first 32 all that the data say.
 
-The rest is what `compliance.records.same_people` compares; records of older services have none.
-"""
+`compliance.records.same_people` compares the rest; records of older services have none."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Covered:
-    """A request that is not answered yet: the facts it may use, and where its chain stood when its charge fitted."""
+    """An unanswered request that is covered: the facts it may use, and its chain's head when its charge fitted."""
 
     facts: tuple[bytes, ...]
     head: Head
@@ -70,11 +69,9 @@ class _Covered:
 class _Chain:
     """A chain as this process knows it.
 
-    Parameters
-    ----------
-    lock : held while the books are written or read. Of two threads that take one chain for theirs, since a store lets
-        go of it when it loses a connection, the first is heard no more; but it may be counting yet.
-    seal : of this chain alone.
+    `lock`: held while the books are written or read. A store that loses its connection lets go of the chain, so that
+    two threads may take one chain for theirs: the first is heard no more, but may still be counting. `seal`: of this
+    chain alone.
     """
 
     name: str
@@ -92,7 +89,7 @@ class _Held:
 
     @property
     def books(self) -> Books:
-        """What its records add up to."""
+        """The sums of the chain's records."""
         return self.chain.books
 
 
@@ -102,12 +99,9 @@ class Ledger:
     LedgerError if the place holds no ledger, a chain is broken, or it is not the one that was sealed last;
     LedgerUnavailable if it cannot be read or written now.
 
-    Parameters
-    ----------
-    place : Path or str, optional
-        A SQLite file, made where there is none, on a local disk; or the URL of a PostgreSQL database. Without it the
-        ledger lives in memory, for a game.
-    seal : without it an old copy of the ledger passes for the ledger, and so does one that anybody wrote.
+    `place`: a SQLite file on a local disk, made if absent, or the URL of a PostgreSQL database. None keeps the ledger
+    in memory, for a game. `seal`: without a seal, an old copy of the ledger passes for the ledger, and so does one that
+    anybody wrote.
     """
 
     def __init__(self, place: Place | None = None, seal: AnySeal | None = None) -> None:
@@ -119,10 +113,10 @@ class Ledger:
         self._key = self.derived_key("records")
         self._turns = Turns()
         self._chains: dict[str, _Chain] = {}
-        self._policies: tuple[bytes, ...] = ()  # by which this service answers: another one's may be in force
+        self._policies: tuple[bytes, ...] = ()  # of this service: another service's may be in force
         self._store = open_store(place)
         self.close = weakref.finalize(self, self._store.close)
-        """Closes the ledger; to call it is not necessary, and nothing else may be called after it."""
+        """Closes the ledger. Calling it is optional, and nothing else may be called after it."""
         try:
             with self._all_held():
                 pass
@@ -131,40 +125,36 @@ class Ledger:
             raise
 
     def set_budget(self, dataset: str, neighbours: Neighbours, budget: Budget, data: bytes = b"") -> None:
-        """Set what a data set may lose in all; setting what holds already changes nothing.
+        """Set a data set's whole budget; setting the present budget changes nothing.
 
-        LedgerError if the data set has a budget for another relation or under another rule: what was charged in one
-        unit is not counted in another. If the name stands for other data, or another one for these people's;
+        LedgerError if the data set has a budget for another relation or under another rule, since charges in one unit
+        are not counted in another; also if the name stands for other data, or these people have another name.
         LedgerUnavailable.
 
-        Parameters
-        ----------
-        data : what the name stands for from now on, as digests that say nothing to who lacks the key: 16 bytes for who
-            is in which group, 16 for all that the data say, and then, where it is known, whose they are, as of
-            `compliance.records.same_people.Traits.sealed`. Empty binds nothing.
+        `data`: digests of what the name stands for from now on, which reveal nothing without the key: 16 bytes for
+        everybody's group, 16 for all that the data say, then, where known, whose they are, see
+        `compliance.records.same_people.Traits.sealed`. Empty binds nothing.
         """
         while not self._set_budget(Account(dataset, neighbours, budget, data)):
-            pass  # its chain has begun: the record comes once where that begins is sealed
+            pass  # its chain has just begun, and is sealed before its first record
         self._seal_head(dataset)
 
     def check_budgets(self, accounts: Sequence[Account], served: Sequence[Served] = ()) -> None:
-        """Refuse budgets of which one could not be set, and what could not be admitted; nothing is written.
+        """Raise LedgerError for a budget that could not be set, or a policy that could not be admitted.
 
-        Raises LedgerError or LedgerUnavailable.
+        Nothing is written. LedgerUnavailable as `Ledger`.
         """
         with self._all_held() as (_, held):
             _check_budgets(accounts, served, held)
 
     def admit(self, policy: bytes, served: Sequence[Served]) -> None:
-        """Record a policy that holds from now on; one that holds already adds nothing.
+        """Record a policy that is in force from now on; one already in force adds nothing.
 
-        LedgerError if charges have counted on larger groups than the policy says there are: what they lost between data
-        sets of smaller ones is not known; LedgerUnavailable.
+        LedgerError if charges have counted on larger groups than the policy's minimum: their loss between data sets of
+        smaller groups is not known. LedgerUnavailable.
 
-        Parameters
-        ----------
-        policy : the SHA-256 of its text.
-        served : what it serves, to whom. Whoever has a share of one of these data sets and is not named loses it.
+        `policy`: the SHA-256 of its text. `served`: data sets with their developers. A developer with a share of one of
+        these data sets who is not named loses it.
         """
         with self._all_held() as (_, held):
             _check_groups(served, held)
@@ -175,7 +165,7 @@ class Ledger:
                 self.allocate(dataset, developer, 0.0)
         self._policies = (*self._policies, policy)
         with self._all_held() as (_, held):
-            for each in held:  # so that who holds one chain knows what holds for it
+            for each in held:  # so that the holder of any one chain knows the policy
                 last, number = each.books.admission, each.books.head.sequence + 1
                 if last is None or (last.policy, last.served) != (policy, tuple(served)):
                     self._append(each, Admission(number, policy, tuple(served), time.time(), b""))
@@ -183,11 +173,11 @@ class Ledger:
             self.answer_by(policy)
 
     def answer_by(self, policy: bytes) -> None:
-        """Answer anew from now on only while this policy is in force, which another service may end."""
+        """Answer new requests from now on only while this policy is in force, which another service may end."""
         self._policies = (policy,)
 
     def admitted(self) -> bytes | None:
-        """Return the digest of the policy that is in force; None if none was admitted."""
+        """Return the digest of the policy in force; None if none was admitted."""
         for name in tuple(self._chains):
             with self._read(name) as read:
                 if read.books.admission is not None:
@@ -204,9 +194,9 @@ class Ledger:
         return None
 
     def allocate(self, dataset: str, developer: str, epsilon: float, delta: float = 0.0) -> None:
-        """Set a developer's share of a data set's budget, by the same rule; setting what holds changes nothing.
+        """Set a developer's share of a data set's budget, by the same rule; setting the present share changes nothing.
 
-        Shares may add up to more than the budget, which holds regardless. LedgerError if the data set has no budget, or
+        Shares may sum to more than the budget, which holds regardless. LedgerError if the data set has no budget, or
         the developer no name; LedgerUnavailable.
         """
         with self._held(dataset) as held:
@@ -218,13 +208,10 @@ class Ledger:
         self._seal_head(dataset)
 
     def stored(self, request: Request, room: Room) -> Entry | None:
-        """Find what a developer who may have no new answer today has bought; None for one who may.
+        """Return the stored answer of a developer whose new answers of the day are used up; None for others.
 
-        Raises
-        ------
-        Refusal
-            ``QUOTA_EXHAUSTED`` if the request is new, ``REQUEST_ID_REUSED`` as `settle`.
-        LedgerError, LedgerUnavailable
+        Refusal ``QUOTA_EXHAUSTED`` if the request is new, ``REQUEST_ID_REUSED`` as `settle`; LedgerError,
+        LedgerUnavailable.
         """
         journal.note(dataset=request.dataset, request=request.request_id, cost=0.0)
         with self._read(request.dataset) as read:
@@ -236,7 +223,7 @@ class Ledger:
         return entry
 
     def require_covered(self, request: Request, room: Room | None = None) -> None:
-        """Refuse, as `settle` would, a request of an id that stands for nothing yet; its digest is not looked at."""
+        """Refuse, as `settle` would, a request with a new id; its digest is not checked."""
         with self._read(request.dataset) as read:
             if read.session.find(request.developer, request.request_id) is None:
                 self._covered(read, request, room)
@@ -248,36 +235,25 @@ class Ledger:
         minimum_group: int = 1,
         room: Room | None = None,
     ) -> Entry:
-        """Charge a request and store its answer, or find the answer that it has bought already.
+        """Charge a request and store its answer, or return the answer that was bought under its id.
+
+        The entry is durable: charge and answer survive whatever happens next.
+
+        Refusal ``REQUEST_ID_REUSED`` if the id stands for another request; ``BUDGET_EXHAUSTED`` if the developer's
+        share or the data set's budget does not cover the loss, with the epsilon left and needed; ``QUOTA_EXHAUSTED`` if
+        the developer has had the new answers of a day, or a free answer has no storage left; ``EPSILON_INVALID`` if an
+        answer at this epsilon has no storage, with the least epsilon that buys it. Nothing is charged then. LedgerError
+        if the loss is stated for another relation than the budget, or the ledger must not be used. LedgerUnavailable if
+        it cannot be written, or another policy is in force by now; the same request may be sent again.
 
         Parameters
         ----------
-        answer : callable
-            Computes the answer, given the facts that the developer's earlier requests have paid for. Called only when
-            the charge is covered, while the developer's other requests wait, and nobody else's; if it raises, nothing
-            is charged. What it gives is dropped, and nobody hears of it, where the charge is covered no longer or the
-            request is answered already: by another process. It is called again if the facts are others by then.
-        minimum_group : int
-            How many people the answer takes groups to have at least, no more than the policy says that holds.
-        room : how much is kept for the developer, if not all.
-
-        Returns
-        -------
-        Entry
-            Durable: charge and answer survive whatever happens next.
-
-        Raises
-        ------
-        Refusal
-            ``REQUEST_ID_REUSED`` if the id stands for another request, ``BUDGET_EXHAUSTED`` if the developer's share or
-            the data set's budget does not cover the loss, with what is left and what it would take;
-            ``QUOTA_EXHAUSTED`` if the developer has had the new answers of a day, or there is no room for one that
-            costs nothing; ``EPSILON_INVALID`` if there is none for one at its epsilon, with the least that brings it.
-            Nothing is charged then.
-        LedgerError
-            If the loss is stated for another relation than the budget, or the ledger must not be used.
-        LedgerUnavailable
-            If it cannot be written, or another policy holds by now; the same request may be sent again.
+        answer : computes the answer from the facts that the developer's earlier requests have paid for. Called only
+            when the charge is covered, while the developer's other requests wait, but no other developer's; if it
+            raises, nothing is charged. Its result is dropped and never shown if the charge is no longer covered, or
+            another process has answered the request meanwhile. It is called again if the facts have changed by then.
+        minimum_group : smallest group that the answer's noise assumes; at most the minimum of the policy in force.
+        room : limit on the developer's storage and new answers; None for no limit.
         """
         journal.note(dataset=request.dataset, request=request.request_id, cost=0.0)
         found = self._open(request, room)
@@ -285,7 +261,7 @@ class Ledger:
             return found
         books = self._chains[self._store.chain_of(request.dataset)].books
         with self._turns.turn(request.developer, self._store.turn(request.developer)):
-            if found.head is not books.head:  # somebody was charged while this request waited
+            if found.head is not books.head:  # another request was charged meanwhile
                 found = self._open(request, room)
             while not isinstance(found, Entry):
                 reply = answer(found.facts)
@@ -300,9 +276,9 @@ class Ledger:
         return found
 
     def begun_at(self, dataset: str) -> bytes:
-        """Return what the chain of a data set starts from: random bytes, which no other ledger has.
+        """Return the random bytes from which a data set's chain starts, unique to this ledger.
 
-        LedgerError or LedgerUnavailable if it cannot be read.
+        LedgerError or LedgerUnavailable if the chain cannot be read.
         """
         with self._read(dataset) as read:
             return read.session.genesis(read.chain.name) or b""
@@ -312,10 +288,7 @@ class Ledger:
         return self._seal.derived(purpose) if self._seal else b""
 
     def check(self) -> None:
-        """Write what stands for nothing, to the ledger and to its head.
-
-        LedgerUnavailable if it cannot be written.
-        """
+        """Check that the ledger and its head can be written, by writes without meaning; LedgerUnavailable if not."""
         with self._held(next(iter(self._chains), "")) as held:
             held.session.probe()
             self._check_policy(held)
@@ -326,12 +299,12 @@ class Ledger:
                     raise LedgerUnavailable(f"the ledger's head cannot be sealed: {error}") from error
 
     def standing(self, dataset: str, developer: str = "") -> Standing:
-        """Return how a data set stands, or a developer on it, the charges of other processes counted too."""
+        """Return the balance of a data set, or of a developer on it, with the charges of other processes."""
         with self._read(dataset) as read:
             return read.books.standing(dataset, developer)
 
     def remaining(self, dataset: str, developer: str) -> float:
-        """Return the epsilon that a developer could be charged yet when the ledger was last looked at, by any call."""
+        """Return the epsilon that a developer has left, as of the last read of the ledger by any call."""
         chain = self._chains.get(self._store.chain_of(dataset))
         if chain is None:
             return 0.0
@@ -344,12 +317,12 @@ class Ledger:
             return read.books.facts(dataset, developer)
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
-        """Return what was charged to a data set, in order."""
+        """Return the charges to a data set, in order."""
         with self._read(dataset) as read:
             return read.session.entries(dataset)
 
     def _set_budget(self, account: Account) -> bool:
-        """Set a budget; or, where there is none to record it on, begin its chain, and return False."""
+        """Set a budget; or begin its chain if there is none, and return False."""
         with self._all_held() as (session, held):
             _check_account(account, held)
             name = self._store.chain_of(account.dataset)
@@ -375,7 +348,7 @@ class Ledger:
         return entry
 
     def _open(self, request: Request, room: Room | None) -> Entry | _Covered:
-        """Find what a request has bought; nothing yet, if its charge is covered and there is room."""
+        """Return the entry that a request has bought, or, if there is none, check its charge and storage."""
         with self._seen(request.dataset) as (seen, sealed):
             if seen is not None:
                 entry = self._find(seen, request)
@@ -385,23 +358,23 @@ class Ledger:
             return self._find(held, request) or self._covered(held, request, room)
 
     def _sell(
-        self, request: Request, reply: Reply, found: _Covered, minimum_group: int, room: Room | None
+        self, request: Request, reply: Reply, covered: _Covered, minimum_group: int, room: Room | None
     ) -> Entry | None:
-        """Charge and store an answer, or find another process's; None where other facts hold than it was made from."""
+        """Charge and store an answer, or return another process's; None if the facts have changed since."""
         with self._held(request.dataset) as held:
-            same = found.head is held.books.head  # nobody was charged since: what was found holds, but for the day's
+            same = covered.head is held.books.head  # no charge since: all checks hold, except the day's
             entry = None if same else self._find(held, request)
             if entry is None and minimum_group > held.books.minimum_group.get(request.dataset, minimum_group):
                 raise LedgerUnavailable(f"data set {request.dataset}: another policy holds since this was asked")
             if entry is None and same:
                 _check_day(held, request, room)
-            if entry is None and (same or self._covered(held, request, room).facts == found.facts):
+            if entry is None and (same or self._covered(held, request, room).facts == covered.facts):
                 _check_room(held, request, reply.units, room)
                 entry = self._charge(held, request, reply)
         return entry
 
     def _covered(self, held: _Held, request: Request, room: Room | None) -> _Covered:
-        """Refuse a request whose charge is not covered, or for whose answer there is no room at all."""
+        """Refuse a request whose charge is not covered, or whose answer has no storage at all."""
         _check_day(held, request, room)
         self._check_policy(held)
         books = held.books
@@ -452,7 +425,7 @@ class Ledger:
 
     @contextmanager
     def _held(self, dataset: str) -> Iterator[_Held]:
-        """Hold a data set's chain exclusively, the books up to date and their head sealed; then commit."""
+        """Hold a data set's chain exclusively, with the books up to date and their head sealed; then commit."""
         name = self._store.chain_of(dataset)
         with self._store.session(name) as session:
             chain = self._known(session, name)
@@ -463,10 +436,10 @@ class Ledger:
 
     @contextmanager
     def _seen(self, dataset: str) -> Iterator[tuple[_Held | None, int]]:
-        """Look at a data set's chain without holding it, and up to which record it is sealed; None if that looks wrong.
+        """Yield a data set's chain, not held, and its last sealed record's number; None if the seal does not match.
 
-        An answer behind that must not leave yet: whether its record will be sealed, or lost, only who holds the chain
-        can tell. What else is seen may be outdated by the time that it is used: who charges looks again.
+        An answer after the sealed record must not leave yet: only the holder of the chain knows whether its record will
+        be sealed or lost. Anything read here may be outdated when it is used: a charge checks again.
         """
         chain = self._chains.get(self._store.chain_of(dataset))
         if chain is None:
@@ -483,7 +456,7 @@ class Ledger:
 
     @contextmanager
     def _read(self, dataset: str) -> Iterator[_Held]:
-        """Read a data set's chain as it is sealed, and keep nobody from it; held, if it is not sealed yet."""
+        """Read a data set's chain as sealed, without blocking others; hold it if its end is not sealed yet."""
         with self._seen(dataset) as (seen, sealed):
             if seen is not None and sealed == seen.books.head.sequence:
                 yield seen
@@ -493,7 +466,7 @@ class Ledger:
 
     @contextmanager
     def _all_held(self) -> Iterator[tuple[Session, list[_Held]]]:
-        """Hold all chains that have begun, as `_held` does one."""
+        """Hold every chain that has begun, each as `_held` does."""
         with self._store.session(None) as session, ExitStack() as locks:
             chains = [self._known(session, name) for name in session.chains()]
             for chain in chains:
@@ -502,7 +475,7 @@ class Ledger:
             yield session, [_Held(session, chain) for chain in chains]
 
     def _known(self, session: Session, name: str) -> _Chain:
-        """Return a chain as it was counted so far; one of no records where it has not begun."""
+        """Return a chain with the books counted so far; empty books if it has not begun."""
         if name not in self._chains:
             genesis = session.genesis(name)
             seal = self._seal.of(name) if self._seal else None
@@ -512,13 +485,13 @@ class Ledger:
         return self._chains[name]
 
     def _seal_head(self, dataset: str) -> None:
-        """Count and seal what was just committed, before anybody hears of it or has the next turn."""
+        """Count and seal what was just committed, before it is answered and before the next turn."""
         with self._held(dataset):
             pass
 
 
 def look(place: Place, seal: AnySeal, accounts: Sequence[Account], served: Sequence[Served], *, is_begun: bool) -> None:
-    """Refuse what a start with a ledger would refuse, and write nothing, also while a service does.
+    """Raise what a start with a ledger would, and write nothing, also while a service does.
 
     LedgerError or LedgerUnavailable as `Ledger` and `Ledger.check_budgets`.
     """
@@ -532,7 +505,7 @@ def look(place: Place, seal: AnySeal, accounts: Sequence[Account], served: Seque
             with reading(place, untouched=True) as session:
                 _check_budgets(accounts, served, _looked_at(session, seal, accounts))
             break
-        except LedgerError:  # a service may have charged between the look at its heads and the one at its records
+        except LedgerError:  # a service may have charged after its heads were read and before its records were
             if not left:
                 raise
     if not is_begun:
@@ -541,10 +514,10 @@ def look(place: Place, seal: AnySeal, accounts: Sequence[Account], served: Seque
 
 
 def _looked_at(session: Session, seal: AnySeal, accounts: Sequence[Account]) -> list[_Held]:
-    """Count all chains, and refuse what is not the ledger that was sealed last."""
+    """Count all chains; LedgerError if they are not the ledger that was sealed last."""
     names, key, held = session.chains(), seal.derived("records"), list[_Held]()
     sealed = dict[str, Head | None]()
-    with suppress(LedgerError):  # what is wrong with a head is said after what is wrong with records
+    with suppress(LedgerError):  # faults of records are reported before faults of heads
         sealed = {name: _sealed(seal.of(name)) for name in names}
     for name in names:
         chain = _Chain(name, Books(session.genesis(name) or b"", key), threading.Lock(), None)
@@ -556,7 +529,7 @@ def _looked_at(session: Session, seal: AnySeal, accounts: Sequence[Account]) -> 
 
 
 def _check_gone(ledger: str, seal: AnySeal, accounts: Sequence[Account]) -> None:
-    """Refuse to begin chains of which a head is sealed."""
+    """Raise LedgerError if a head is sealed for a chain that would begin."""
     for each in accounts:
         sealed = _sealed(seal.of(each.dataset))
         if sealed is not None:
@@ -564,14 +537,14 @@ def _check_gone(ledger: str, seal: AnySeal, accounts: Sequence[Account]) -> None
 
 
 def _bring_up(session: Session, chain: _Chain) -> None:
-    """Count what was committed since, and seal it; the chain is held."""
+    """Count the records committed since, and seal the last; the chain is held."""
     _count(session, chain)
     if chain.seal is not None:
         _check_seal(chain.seal, chain.books)
 
 
 def _count(session: Session, chain: _Chain) -> None:
-    """Count what was committed since, by whichever process. The books learn of a record in no other way."""
+    """Count the records committed since, by any process: the only way in which books learn of a record."""
     head, books = session.head(chain.name), chain.books
     if head != books.head:
         for record in session.records(chain.name, books.head.sequence):
@@ -583,9 +556,9 @@ def _count(session: Session, chain: _Chain) -> None:
 
 
 def _check_seal(seal: AnySeal, books: Books) -> None:
-    """Seal the head if the last record is not sealed yet; refuse a chain that is not the one sealed last.
+    """Seal the head if the last record is not sealed yet; LedgerError for a chain that is not the one sealed last.
 
-    Every seal is written by who holds the chain, and before the next record is: so a chain is never more than one
+    Every seal is written by the holder of the chain, before the next record is: so a chain is never more than one
     record ahead, also when processes race or die.
     """
     sealed = _sealed(seal)
@@ -598,7 +571,7 @@ def _check_seal(seal: AnySeal, books: Books) -> None:
 
 
 def _check_sealed(sealed: Head | None, seal: AnySeal, books: Books) -> None:
-    if sealed in (books.head, books.before):  # both None: a chain in which nothing is recorded yet
+    if sealed in (books.head, books.before):  # both None: a chain without records
         return
     if sealed is None:
         raise LedgerError(f"the sealed head is missing: bring {seal.path} back")
@@ -619,14 +592,14 @@ def _sealed(seal: AnySeal) -> Head | None:
 
 
 def _check_place(path: Path, seal: AnySeal | None) -> None:
-    """Refuse to begin a file where another one was sealed: nothing is made that would stand in a copy's way."""
+    """Raise LedgerError before a new file is begun where another was sealed: it would stand in a copy's way."""
     if seal is None:
         return
     if seal.is_inside(path.parent):
         raise LedgerError(
             f"{seal.path}: inside the ledger's folder, whose backups would hold it: keep the head elsewhere"
         )
-    is_sealed = seal.exists()  # first: who begins a ledger seals it after it is there
+    is_sealed = seal.exists()  # first: a new ledger is sealed after its file exists
     if not is_sealed or (path.exists() and path.stat().st_size):
         return
     try:
@@ -638,7 +611,7 @@ def _check_place(path: Path, seal: AnySeal | None) -> None:
 
 
 def _check_budgets(accounts: Sequence[Account], served: Sequence[Served], held: Sequence[_Held]) -> None:
-    """Refuse budgets of which one could not be set, and what could not be admitted; all chains are held."""
+    """Raise LedgerError for budgets or policies that could not be recorded; all chains are held."""
     for place, account in enumerate(accounts):
         _check_account(account, held)
         for other in accounts[:place]:
@@ -647,7 +620,7 @@ def _check_budgets(accounts: Sequence[Account], served: Sequence[Served], held: 
 
 
 def _check_account(account: Account, held: Sequence[_Held]) -> None:
-    """Refuse a budget in other units, or for other data, than the name has stood for; all chains are held."""
+    """Raise LedgerError for a budget in other units or for other data than the name's; all chains are held."""
     dataset, budget = account.dataset, account.budget
     for books in (each.books for each in held):
         present, relation = books.budget(dataset), books.neighbours.get(dataset)
@@ -665,7 +638,7 @@ def _check_account(account: Account, held: Sequence[_Held]) -> None:
 
 
 def _check_groups(served: Sequence[Served], held: Sequence[_Held]) -> None:
-    """Refuse to admit smaller groups than charges have counted on; all chains are held."""
+    """Raise LedgerError for groups smaller than charges have counted on; all chains are held."""
     for each in served:
         counted_on = max((one.books.counted_on.get(each.dataset, 1) for one in held), default=1)
         if each.minimum_group < counted_on:
@@ -676,8 +649,8 @@ def _check_groups(served: Sequence[Served], held: Sequence[_Held]) -> None:
 
 
 def _is_day_full(held: _Held, developer: str, answers: int) -> bool:
-    """Say whether a developer has had so many new answers within a day, whichever data sets they are about."""
-    now = time.time()  # a clock that was wrong counts for nobody
+    """Return whether a developer has had this many new answers within a day, on all data sets together."""
+    now = time.time()  # answers in the far future, by a wrong clock, do not count
     return held.session.answered(developer, now - DAY_SECONDS, now + DAY_SECONDS, answers) >= answers
 
 
@@ -687,7 +660,7 @@ def _check_day(held: _Held, request: Request, room: Room | None) -> None:
 
 
 def _check_room(held: _Held, request: Request, units: int, room: Room | None) -> None:
-    """Refuse a request for whose answer there is no room, by public numbers alone."""
+    """Refuse a request whose answer has no storage, by public numbers alone."""
     short = held.books.short(request, units, room.epsilon) if room is not None else 0.0
     if short and request.loss == FREE:
         raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
@@ -705,7 +678,7 @@ def _old_copy(end: int, sealed: int) -> str:
 
 
 def _check_people(account: Account, name: str, neighbours: Neighbours, data: bytes) -> None:
-    """Refuse to call people anew who have a name already: they have one budget."""
+    """Raise LedgerError if these people have another name already: they have one budget."""
     if not account.data or name == account.dataset or neighbours is not account.neighbours:
         return
     why = "who is in which group is the same" if data[:_WHOSE_BYTES] == account.data[:_WHOSE_BYTES] else ""

@@ -1,16 +1,17 @@
-"""What a series of answers costs in privacy, and whether a budget covers one more.
+"""The privacy loss of a series of answers, and whether a budget covers one more.
 
-Pure arithmetic; making a charge and its answer one durable transaction is the ledger's work. All losses of one budget
-are in one unit: privacy with respect to one relation between neighbours.
+Pure arithmetic; the ledger makes a charge and its answer one durable transaction. All losses of one budget are in one
+unit: privacy with respect to one relation between neighbours.
 
-Who asks chooses each loss after having seen the answers before, so a rule has to be a privacy filter (Rogers, Roth,
-Ullman, Vadhan, NeurIPS 2016): it bounds the whole series however the losses were chosen. `composed_epsilon` states the
-theorem of each rule. To each rule the plain sum is added where no loss has a delta: it then bounds the privacy loss
-surely, on every path, so that a series may go on while either of the two allows it and no delta is used twice.
+A developer chooses each loss after earlier answers, so a rule has to be a privacy filter (Rogers, Roth, Ullman, Vadhan,
+NeurIPS 2016): it bounds the whole series however the losses were chosen. `composed_epsilon` states the theorem of each
+rule. Where no loss has a delta, the plain sum bounds the privacy loss surely, on every path: each rule allows a series
+to go on while either bound allows it, and no delta is used twice.
 
-Budgets are kept exactly. An epsilon or a delta is the decimal that it was written as (`fairwall.laws.decimals`); sums
-are exact, and so are comparisons: ten charges of 0.1 use up a budget of 1, and nothing fits after them. Where a rule
-has roots and logarithms its epsilon is rounded upwards. What is left is told rounded down, so it can be asked for.
+Budgets are exact. An epsilon or a delta is the decimal that it was written as (`fairwall.laws.decimals`); sums are
+exact, and so are comparisons: ten charges of 0.1 use up a budget of 1, and nothing fits after them. Where a rule has
+roots and logarithms its epsilon is rounded up. The remaining epsilon is rounded down, so that all of it can be
+requested.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _INFINITE = Decimal("Infinity")
 
 _ROUGHLY = Context(prec=50)
 _RAISED = _ROUGHLY.add(Decimal(1), Decimal("1e-40"))
-"""What makes an upper bound of a handful of operations at 50 digits, each of which is off by a relative 1e-49."""
+"""Factor that turns a result of a few operations at 50 digits into an upper bound: each is off by a relative 1e-49."""
 
 _CONVOLUTION_ERROR = 1e-12
-"""By how much less delta a convolution is read at: float64's errors in it came to 5e-14 of delta, in 50,000 losses."""
+"""Subtracted from delta for a convolution: the error of float64 came to 5e-14 of delta, in 50,000 losses."""
 
 # Points of the grid that a Laplace loss is laid on for `Rule.TIGHT`. Rounding is upwards, so a coarse grid costs budget
 # and never privacy.
@@ -42,17 +43,17 @@ _GRID_POINTS = 100
 
 _SMALL = Decimal("1e-6")
 _CLOSED_FORM_RAISED = Decimal("1.000000001")
-"""Far more than what float64 loses in a closed form of `Rule.TIGHT`."""
+"""Factor far above the float64 error in a closed form of `Rule.TIGHT`."""
 
 _ALIKE, _UNLIKE = Decimal("0.5"), Decimal("0.16")
 """Shares of delta under `Rule.TIGHT`: the first once and the second three times are below 1. See `_tight`."""
 
 _EXPONENT_MAX = 700.0
-"""exp(epsilon) is a number up to here; a loss beyond is none that a convolution would tell from total."""
+"""Largest epsilon whose exponential is finite; a convolution could not tell a larger loss from a total one."""
 
 
 class Neighbours(StrEnum):
-    """What two neighbouring data sets differ in."""
+    """The difference between two neighbouring data sets."""
 
     A_FLIP = "a-flip"
     """One person's protected attribute."""
@@ -65,7 +66,7 @@ class Neighbours(StrEnum):
 
 
 class Rule(StrEnum):
-    """How losses add up."""
+    """Composition of losses, see `composed_epsilon`."""
 
     BASIC = "basic"
     ADVANCED = "advanced"
@@ -74,7 +75,7 @@ class Rule(StrEnum):
 
 
 class Law(StrEnum):
-    """What is known of the noise behind a loss, beside its epsilon and delta."""
+    """The known distribution of the noise behind a loss, besides its epsilon and delta."""
 
     ANY = "any"
     NOTHING = "nothing"
@@ -84,16 +85,11 @@ class Law(StrEnum):
 
 @dataclass(frozen=True)
 class Loss:
-    """The privacy loss of one answered batch.
+    """The privacy loss of one answered batch; ValueError for a number out of range, or NaN.
 
-    ValueError for a number out of range, or NaN.
-
-    Parameters
-    ----------
-    epsilon : above 0, but for `FREE`; may be infinite.
-    delta : in [0, 1).
-    multiplier : of Gaussian noise: its standard deviation over the L2 sensitivity. 0 for every other law. `Rule.ZCDP`
-        and `Rule.TIGHT` work from it, the other rules from epsilon and delta.
+    `epsilon`: above 0, or 0 for `FREE`; may be infinite. `delta`: in [0, 1). `multiplier`: of Gaussian noise: its
+    standard deviation over the L2 sensitivity. 0 for every other law. `Rule.ZCDP` and `Rule.TIGHT` work from it, the
+    other rules from epsilon and delta.
     """
 
     epsilon: float
@@ -117,38 +113,33 @@ FREE = Loss(0.0, law=Law.NOTHING)
 
 
 def pure(epsilon: float, delta: float = 0.0) -> Loss:
-    """Return the loss of a mechanism of which epsilon (and delta) is all that is known."""
+    """Return the loss of a mechanism of which only epsilon (and delta) is known."""
     return Loss(epsilon, delta)
 
 
 def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule, limit: float = math.inf) -> Decimal:
     """Return the least epsilon for which a rule proves (epsilon, delta)-differential privacy of a series.
 
-    A plain sum is exact, everything else rounded upwards.
+    A plain sum is exact, everything else rounded up; infinite if the rule proves nothing at this delta, 0 for no
+    losses.
 
     Parameters
     ----------
-    losses : how often each was charged.
+    losses : the number of charges of each loss.
     delta : in [0, 1).
-    rule : Rule
+    rule : one of these:
         * ``basic``: epsilons add up, and so do deltas (a filter by Rogers et al. 2016).
-        * ``advanced``: with half of delta kept for the losses' own deltas and d the other half,
-          sum(e^2)/2 + sqrt(2 ln(1/d) sum(e^2)) (Whitehouse, Ramdas, Rogers, Wu, ICML 2023: the rate of
-          Dwork, Rothblum and Vadhan's theorem for losses that are chosen as the series goes). The halves are fixed
-          beforehand, as the theorem demands.
+        * ``advanced``: with half of delta kept for the losses' own deltas and d the other half, sum(e^2)/2 + sqrt(2
+          ln(1/d) sum(e^2)) (Whitehouse, Ramdas, Rogers, Wu, ICML 2023: the rate of Dwork, Rothblum and Vadhan's theorem
+          for losses that are chosen as the series goes). The halves are fixed beforehand, as the theorem demands.
         * ``zcdp``: rho + 2 sqrt(rho ln(1/delta)) with rho the sum (Bun and Steinke 2016, Proposition 1.3; a filter by
           Feldman and Zrnic, NeurIPS 2021). A loss with a delta that is not Gaussian has no rho.
         * ``tight``: for Gaussian noise, of whatever multipliers, the exact value: the squares of 1/multiplier add up
-          (fully adaptively: Smith and Thakurta 2022). For other losses that are all alike, the privacy loss
+          (fully adaptively: Smith and Thakurta 2022). For other losses that are all equal, the privacy loss
           distributions of the mechanisms, convolved (Koskela et al. 2020; `dp-accounting`), at half of delta. A mixed
-          series has a filter at 0.16 of it: Gaussian where any of its noise is, else Renyi's (`fairwall.laws.renyi`).
-    limit : the budget's epsilon, which fixes the order of Renyi's filter before the first loss; infinite for none, and
-        that filter proves nothing.
-
-    Returns
-    -------
-    Decimal
-        Infinite where the rule proves nothing at this delta; 0 for no losses.
+          series has a filter at 0.16 of delta: Gaussian if any of its noise is, else Renyi's (`fairwall.laws.renyi`).
+    limit : the budget's epsilon, which fixes the order of Renyi's filter before the first loss; infinite for no limit,
+        where that filter proves nothing.
     """
     if not losses:
         return Decimal(0)
@@ -158,14 +149,10 @@ def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule, limit
 
 @dataclass(frozen=True)
 class Budget:
-    """How much privacy loss may be charged in all.
+    """A limit on the privacy loss of all charges together; ValueError for a number out of range, or NaN.
 
-    ValueError for a number out of range, or NaN.
-
-    Parameters
-    ----------
-    epsilon : at least 0; infinite for no limit.
-    delta : in [0, 1). For every rule but ``basic`` it is what epsilon is stated at.
+    `epsilon`: at least 0; infinite for no limit. `delta`: in [0, 1). For every rule but ``basic`` epsilon is stated at
+    this delta.
     """
 
     epsilon: float
@@ -179,15 +166,15 @@ class Budget:
             raise ValueError("a budget's delta must be at least 0 and below 1")
 
     def spent(self, losses: Mapping[Loss, int]) -> float:
-        """Return the epsilon of what was charged, at this budget's delta; rounded up."""
+        """Return the epsilon of these charges, at this budget's delta; rounded up."""
         return at_least(self._composed(losses))
 
     def remaining(self, losses: Mapping[Loss, int]) -> float:
-        """Return the epsilon that is left, rounded down, at least 0; infinite where there is no limit."""
+        """Return the epsilon that is left, rounded down, at least 0; infinite if there is no limit."""
         return at_most(self._left(losses))
 
     def needed(self, losses: Mapping[Loss, int], loss: Loss) -> float:
-        """Return what one more loss would take of the epsilon that is left, rounded up; more, if it is not covered."""
+        """Return the epsilon that one more loss would use, rounded up; more than the remaining if it is not covered."""
         before, after = self._composed(losses), self._composed(_with(losses, loss))
         with localcontext(EXACT):
             return at_least(after if after.is_infinite() else after - before)
@@ -233,17 +220,17 @@ def _zcdp(losses: Mapping[Loss, int], delta: Decimal, _limit: float) -> Decimal:
 
 
 def _tight(losses: Mapping[Loss, int], delta: Decimal, limit: float) -> Decimal:
-    """Bound a series by what it consists of.
+    """Return an upper bound on a series' loss that depends on the kinds of its losses.
 
-    What a series will consist of may depend on answers, and then several bounds hold side by side, each on the paths
-    of its kind. Their deltas have to add up to delta at most:
+    The kinds may depend on answers, so several bounds hold at once, each on the paths of its kind. Their deltas have to
+    add up to at most delta:
 
     * a series that begins with Gaussian noise stays under one filter, whatever follows: mu^2 = sum of 1/multiplier^2,
       and `pure_shift` squared for every other loss. Its limit at 0.16 delta, for mixed ones, is below that at delta,
       for Gaussian noise alone: delta.
-    * a series that begins otherwise goes on alike (0.5), or is mixed with no Gaussian noise (0.16, and as much for the
-      losses' own deltas: a mechanism with a delta is a pure one but for an event of that probability, Murtagh and
-      Vadhan 2016), or has Gaussian noise (0.16).
+    * a series that begins otherwise goes on with equal losses (0.5), or is mixed with no Gaussian noise (0.16, and as
+      much for the losses' own deltas: a mechanism with a delta is a pure one but for an event of that probability,
+      Murtagh and Vadhan 2016), or has Gaussian noise (0.16).
     """
     if all(loss.law is Law.GAUSSIAN for loss in losses):
         return _as_gaussian(losses, delta)
@@ -265,7 +252,7 @@ def _as_gaussian(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
 
 
 def _shift(loss: Loss) -> float:
-    """Return how far apart two normal laws of variance 1 are that dominate a loss, but for its own delta."""
+    """Return the distance between two normal distributions of variance 1 that dominate a loss, apart from its delta."""
     return 1 / loss.multiplier if loss.law is Law.GAUSSIAN else pure_shift(loss.epsilon)
 
 
@@ -293,10 +280,10 @@ _RULES = {Rule.BASIC: _basic, Rule.ADVANCED: _advanced, Rule.ZCDP: _zcdp, Rule.T
 def _rho(loss: Loss) -> Decimal:
     """Return a loss in zero-concentrated differential privacy (Bun and Steinke, TCC 2016); infinite if it has none.
 
-    Gaussian noise has 1/(2 multiplier^2) (Proposition 1.6), and epsilon alone has epsilon tanh(epsilon/2), which is
-    below the epsilon^2/2 of Proposition 1.4: randomised response dominates whatever has epsilon (Murtagh and Vadhan
-    2016). Its Renyi divergence of order a is ln(cosh t / cosh s) / (a - 1) with s = epsilon/2 and t = (2a - 1) s, and
-    ln cosh of a root of u is concave in u, so that its tangent at u = s^2 is above it:
+    Gaussian noise has 1/(2 multiplier^2) (Proposition 1.6), and epsilon alone has epsilon tanh(epsilon/2), below the
+    epsilon^2/2 of Proposition 1.4: randomised response dominates whatever has epsilon (Murtagh and Vadhan 2016). Its
+    Renyi divergence of order a is ln(cosh t / cosh s) / (a - 1) with s = epsilon/2 and t = (2a - 1) s. ln cosh of a
+    root of u is concave in u, so its tangent at u = s^2 is above it:
 
         ln(cosh t / cosh s) <= (t^2 - s^2) tanh(s) / (2s) = a (a - 1) epsilon tanh(epsilon/2).
 
@@ -309,7 +296,7 @@ def _rho(loss: Loss) -> Decimal:
     epsilon = written(loss.epsilon)
     if epsilon > _EXPONENT_MAX:
         return epsilon
-    # Below, what is small would lose its digits.
+    # The formula below would lose the digits of a small epsilon.
     if epsilon < _SMALL:
         return epsilon * epsilon / 2
     power = epsilon.exp()
@@ -321,7 +308,7 @@ _gaussian_epsilon = lru_cache(maxsize=1024)(gaussian_epsilon)
 
 @lru_cache(maxsize=1024)
 def _convolved_epsilon(loss: Loss, count: int, delta: float) -> float:
-    # By name, when it is needed: the package takes a second to load, and says nothing of its types.
+    # Imported by name when needed: the package takes a second to load, and has no types.
     plds = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
     if loss.law is Law.LAPLACE:
         one = plds.from_laplace_mechanism(1 / loss.epsilon, value_discretization_interval=loss.epsilon / _GRID_POINTS)
@@ -346,5 +333,5 @@ def _deltas(losses: Mapping[Loss, int]) -> Decimal:
 
 
 def _total(losses: Mapping[Loss, int], measure: Callable[[Loss], Decimal]) -> Decimal:
-    """Add up under the context of whoever asks."""
+    """Return the sum of a measure under the caller's decimal context."""
     return sum((count * measure(loss) for loss, count in losses.items()), Decimal(0))

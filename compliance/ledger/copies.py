@@ -1,7 +1,7 @@
-"""Copies of a ledger: taken while the service answers, put back when the ledger is lost.
+"""Copies of a ledger: taken while the service answers, restored when the ledger is lost.
 
-Each chain is copied to a SQLite file of its own, whichever store it is in. A backup leaves out the head. The head is
-what shows that a ledger was rolled back, and a backup that had its own would look like the newest state.
+Each chain is copied to its own SQLite file, from either kind of store. A backup leaves out the head: the head is what
+reveals a rollback, and a backup with its own head would look like the newest state.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from compliance.ledger.store import Store
 
 
 def sealed(place: Place, seal: AnySeal) -> tuple[Inspection, ...]:
-    """Read the chains of a ledger as they were sealed last, also while a service uses it.
+    """Return the chains of a ledger up to their last sealed records, also while a service uses it.
 
     LedgerError if a record was not written with the key, or the last sealed one is not in it; LedgerUnavailable,
     SealError or OSError.
     """
-    # The heads first: what is added before the ledger is read is behind them.
+    # Heads are read first: records added before the ledger is read are behind them.
     with reading(place) as session:
         heads = {chain: seal.of(chain).read() for chain in session.chains()}
     found = tuple(each for each in _genuine(place, seal) if each.chain in heads)
@@ -42,23 +42,13 @@ def sealed(place: Place, seal: AnySeal) -> tuple[Inspection, ...]:
 
 
 def back_up(place: Place, folder: Path, seal: AnySeal) -> tuple[tuple[Path, Head], ...]:
-    """Copy a ledger as it is now, and check the copies; a running service is not disturbed.
+    """Copy a ledger as it is now, and check the copies; return each copy with its last head.
 
-    LedgerError if the ledger is not the one that was sealed last, or the folder holds the head; LedgerUnavailable,
-    SealError or OSError.
+    A running service is not disturbed. LedgerError if the ledger is not the one that was sealed last, or the folder
+    holds the head; LedgerUnavailable, SealError or OSError.
 
-    Parameters
-    ----------
-    place : Path or str
-        The ledger.
-    folder : Path
-        Gets ``ledger-<number of the last record>.sqlite``, and from a database, for each data set,
-        ``ledger-<data set>-<number>.sqlite``; made where there is none.
-
-    Returns
-    -------
-    tuple of (Path, Head)
-        The copies, and where each ends.
+    `folder`: made if absent; gets ``ledger-<number of the last record>.sqlite``, and from a database
+    ``ledger-<data set>-<number>.sqlite`` for each data set.
     """
     if seal.is_inside(folder):
         raise LedgerError(
@@ -83,28 +73,19 @@ def back_up(place: Place, folder: Path, seal: AnySeal) -> tuple[tuple[Path, Head
 
 
 def restore(copy: Path, place: Place, seal: AnySeal, lost: Mapping[str, Loss]) -> Head:
-    """Put a copy in the place of a ledger that is gone, or of a data set's chain: the records that were checked, anew.
+    """Restore a lost ledger, or a data set's chain, from a copy's checked records; return its head.
 
-    LedgerError if there is a ledger, the copy was not written with the key, charges are missing of which nothing is
-    said, or something is said though none are; LedgerUnavailable, SealError or OSError.
+    LedgerError if there is a ledger, the copy was not written with the key, or `lost` does not match the missing
+    charges; LedgerUnavailable, SealError or OSError.
 
-    Parameters
-    ----------
-    place : Path or str
-        Where the ledger was.
-    lost : where the copy is not the newest: what each data set was charged after it, at most. It is charged again, and
-        the ledger goes on from there. Empty for a copy from which nothing is missing.
-
-    Returns
-    -------
-    Head
-        Where the ledger ends now.
+    `place`: where the ledger was. `lost`: for a copy that is not the newest: the most that each data set was charged
+    after it. It is charged again, and the ledger goes on from there. Empty for a complete copy.
     """
     for name in (place, *_beside(place)) if isinstance(place, Path) else ():
         if name.exists() and (name != place or name.stat().st_size):
             raise LedgerError(f"{name}: is there, and is never overwritten: move it away first")
     if isinstance(place, Path):
-        seal.read()  # first: another key is not the copy's fault
+        seal.read()  # first: a wrong key is not the copy's fault
     (found,) = _genuine(copy, seal)
     with ExitStack() as opened:
         store = None if isinstance(place, Path) else opened.enter_context(closing(open_store(place)))
@@ -123,7 +104,7 @@ def restore(copy: Path, place: Place, seal: AnySeal, lost: Mapping[str, Loss]) -
         elif store is not None:
             _write(store, chain, found.genesis, (*found.records, *added))
     if not whole:
-        # Last: a ledger without its head is refused, and this is begun again.
+        # The head comes last: a ledger without its head is refused, and the restore is begun again.
         own.begin(found.books.head)
     return found.books.head
 
@@ -140,14 +121,14 @@ def _named(place: Place, chain: str) -> str:
     return f"{shown(place)}: data set {chain}" if chain else shown(place)
 
 
-def _holds(found: Inspection, head: Head) -> bool:
-    """Say whether a chain has the record that a head is of; before the first record there is nothing to compare."""
-    count = len(found.records)
-    return head.sequence <= count and (not head.sequence or found.records[head.sequence - 1].chain == head.chain)
+def _holds(inspection: Inspection, head: Head) -> bool:
+    """Return whether a chain has the head's record; a head before the first record matches any chain."""
+    count = len(inspection.records)
+    return head.sequence <= count and (not head.sequence or inspection.records[head.sequence - 1].chain == head.chain)
 
 
-def _why_not(found: Inspection, head: Head | None) -> str:
-    end = found.books.head.sequence
+def _why_not(inspection: Inspection, head: Head | None) -> str:
+    end = inspection.books.head.sequence
     if head is None:
         return f"it ends at record {end}, and the sealed head, which would tell whether that was the last, is missing"
     if head.sequence > end:
@@ -155,9 +136,9 @@ def _why_not(found: Inspection, head: Head | None) -> str:
     return f"it is not the ledger that was sealed: record {head.sequence} is another one"
 
 
-def _chain_of(copy: Path, found: Inspection, store: Store) -> str:
-    """Say which chain of a database a copy is of: that of its one data set."""
-    datasets = sorted(found.books.neighbours)
+def _chain_of(copy: Path, inspection: Inspection, store: Store) -> str:
+    """Return the name of a copy's chain in a database: that of its only data set."""
+    datasets = sorted(inspection.books.neighbours)
     if len(datasets) != 1:
         raise LedgerError(
             f"{copy}: it is of {len(datasets)} data sets, and a database keeps each by itself: keep it in a file"
@@ -165,12 +146,12 @@ def _chain_of(copy: Path, found: Inspection, store: Store) -> str:
     return store.chain_of(datasets[0])
 
 
-def _check_lost(copy: Path, found: Inspection, missing: str, lost: Mapping[str, Loss]) -> None:
+def _check_lost(copy: Path, inspection: Inspection, missing: str, lost: Mapping[str, Loss]) -> None:
     if not missing:
         if lost:
             raise LedgerError(f"{copy}: nothing is lost: it ends where the head does: leave out --lost")
         return
-    datasets = sorted(found.books.neighbours)
+    datasets = sorted(inspection.books.neighbours)
     if unknown := sorted(lost.keys() - set(datasets)):
         raise LedgerError(f"{copy}: no data set {unknown[0]}: it has {', '.join(datasets) or 'none'}")
     if unsaid := [name for name in datasets if name not in lost]:
@@ -180,9 +161,9 @@ def _check_lost(copy: Path, found: Inspection, missing: str, lost: Mapping[str, 
         )
 
 
-def _written_off(found: Inspection, key: bytes, lost: Mapping[str, Loss]) -> Iterator[Entry]:
-    """Charge what was lost, to nobody's share, since nobody knows whose it was; and whether it is covered or not."""
-    books = found.books
+def _written_off(inspection: Inspection, key: bytes, lost: Mapping[str, Loss]) -> Iterator[Entry]:
+    """Charge what was lost, to no developer's share, since nobody knows whose it was; covered or not."""
+    books = inspection.books
     for dataset, loss in sorted(lost.items()):
         number, name = books.head.sequence + 1, f"{dataset} after record {books.head.sequence}"
         asked = Request(dataset, LOST, name, b"", LOST, LOST, books.neighbours[dataset], loss)
@@ -194,14 +175,14 @@ def _written_off(found: Inspection, key: bytes, lost: Mapping[str, Loss]) -> Ite
 
 
 def lay_out(target: Path, genesis: bytes, records: Sequence[Record]) -> None:
-    """Write a chain into a new file: an index or a table that somebody changed in a copy of it is left behind."""
+    """Write a chain into a new file: an index or a table that was changed in the copy is left behind."""
     for name in (target, *_beside(target)):
         name.unlink(missing_ok=True)
     os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o600))
     store = SqliteStore(target)
     try:
         _write(store, CHAIN, genesis, records)
-        store.db.execute("PRAGMA journal_mode = DELETE")  # so that all is in the file
+        store.db.execute("PRAGMA journal_mode = DELETE")  # so that the file is complete without a log
     finally:
         store.close()
     with target.open("rb") as file:
@@ -216,5 +197,5 @@ def _write(store: Store, chain: str, genesis: bytes, records: Sequence[Record]) 
 
 
 def _beside(path: Path) -> Iterator[Path]:
-    """Name what SQLite keeps beside a file."""
+    """Return the paths of SQLite's files beside a database file."""
     return (path.with_name(path.name + end) for end in ("-wal", "-shm"))

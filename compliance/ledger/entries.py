@@ -1,4 +1,4 @@
-"""The entries of a ledger, each chained to the one before, and what they add up to."""
+"""The entries of a ledger, each chained to its predecessor, and their sums."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fairwall.errors import UserError
 from fairwall.laws.mechanisms import counts_on_groups
 
 LOST = "(lost)"
-"""Stands for the developer, metric and mechanism of charges lost with a ledger. No certificate has this name."""
+"""Developer, metric and mechanism of charges lost with a ledger. No certificate has this name."""
 
 UNIT_BYTES = 32 << 10
-"""A unit of what is kept for good: an answer with its facts takes one, and one more for each of these that it fills."""
+"""Bytes of a storage unit: an answer with its facts takes one, and one more for each of these that it fills."""
 
 UNIT_EPSILON = 1e-3
-"""The least epsilon of a unit unless a policy says less, so that nearly free requests cannot fill the ledger."""
+"""Least epsilon of a storage unit unless a policy sets less, so that nearly free requests cannot fill the ledger."""
 
 
 class LedgerError(UserError):
@@ -31,7 +31,7 @@ class LedgerError(UserError):
 
 @dataclass(frozen=True)
 class Terms:
-    """One record of what may be spent; the last one for its data set and developer holds.
+    """One record of a budget or a share; the last one for its data set and developer holds.
 
     Parameters
     ----------
@@ -39,9 +39,8 @@ class Terms:
     neighbours : the relation that the budget is stated for.
     time : seconds since 1970, as every time here.
     chain : the digest of this record and all before.
-    data : bytes
-        A keyed digest of what the name of the data set stands for, see `Ledger.set_budget`; empty if it is not bound.
-    mac : what the service's key makes of the chain; empty where there is no key.
+    data : keyed digest of what the data set's name stands for, see `Ledger.set_budget`; empty if it is not bound.
+    mac : keyed digest of the chain, by the service's key; empty without a key.
     """
 
     sequence: int
@@ -57,7 +56,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Served:
-    """One data set as a policy serves it: to whom, and in an audit which metrics, of groups of at least how many."""
+    """One data set as a policy serves it: its developers, an audit's metrics, and the least size of a group."""
 
     dataset: str
     developers: tuple[str, ...]
@@ -67,13 +66,9 @@ class Served:
 
 @dataclass(frozen=True)
 class Admission:
-    """One record of a policy that was read: whom it admits to what from here on. The budgets are in `Terms`.
+    """One record of a policy that was read: the developers it admits from here on. The budgets are in `Terms`.
 
-    Parameters
-    ----------
-    policy : the SHA-256 of the policy's text.
-    served : in the policy's order.
-    chain, mac : as in `Terms`.
+    `policy`: the SHA-256 of the policy's text. `served`: in the policy's order. `chain`, `mac`: as in `Terms`.
     """
 
     sequence: int
@@ -86,7 +81,7 @@ class Admission:
 
 @dataclass(frozen=True)
 class Account:
-    """What a data set may lose in all, see `Ledger.set_budget`."""
+    """A data set's whole budget, see `Ledger.set_budget`."""
 
     dataset: str
     neighbours: Neighbours
@@ -96,13 +91,10 @@ class Account:
 
 @dataclass(frozen=True)
 class Request:
-    """What a developer asks, and what it costs.
+    """A developer's request, and its cost.
 
-    Parameters
-    ----------
-    request_id : the developer's own name for the request.
-    digest : of everything that is asked, the data set included.
-    neighbours : the relation that the loss is stated for.
+    `request_id`: the developer's name for the request. `digest`: of everything in the request, the data set included.
+    `neighbours`: the relation that the loss is stated for.
     """
 
     dataset: str
@@ -117,12 +109,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a request buys.
+    """The answer and the facts that a request buys.
 
-    Parameters
-    ----------
-    answer : what goes to the developer, and goes again on a repeat.
-    facts : what else the loss has paid for, which later answers to the same developer may use at no cost.
+    `answer`: sent to the developer, also on a repeat. `facts`: released and paid for with the answer: later answers to
+    the same developer may use them at no cost.
     """
 
     answer: bytes
@@ -130,18 +120,16 @@ class Reply:
 
     @property
     def units(self) -> int:
-        """How much room it takes in the ledger. Its size is public: that of what is asked, and not of what came out."""
+        """Storage units of the reply. Its size is public: it depends on the request, not on the result."""
         return 1 + (len(self.answer) + len(self.facts)) // UNIT_BYTES
 
 
 @dataclass(frozen=True)
 class Room:
-    """What the ledger keeps for a developer.
+    """A developer's limits of ledger storage and of new answers.
 
-    Parameters
-    ----------
-    epsilon : each of it that the developer has paid on a data set is room for one unit there.
-    answers_a_day : new answers on all data sets, whatever they cost.
+    `epsilon`: price of a storage unit: each multiple paid on a data set gives one unit there. `answers_a_day`: new
+    answers on all data sets, whatever they cost.
     """
 
     epsilon: float
@@ -152,10 +140,7 @@ class Room:
 class Entry:
     """One request that was charged and answered.
 
-    Parameters
-    ----------
-    remaining : what the developer could still spend after it, in epsilon.
-    chain, mac : as in `Terms`.
+    `remaining`: the developer's remaining epsilon after it. `chain`, `mac`: as in `Terms`.
     """
 
     sequence: int
@@ -169,13 +154,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a data set stands, or a developer on it.
+    """The balance of a data set, or of a developer on it.
 
-    Parameters
-    ----------
-    budget : none if none was set, and nothing can be charged.
-    spent : in epsilon, by the budget's rule and at its delta.
-    remaining : in epsilon; a developer's is never more than the data set's.
+    `budget`: None if none was set, and nothing can be charged. `spent`: in epsilon, by the budget's rule and at its
+    delta. `remaining`: in epsilon; a developer's is never more than the data set's.
     """
 
     budget: Budget | None
@@ -186,7 +168,7 @@ class Standing:
 Record: TypeAlias = Terms | Admission | Entry
 
 TABLES: dict[str, type[Record]] = {"terms": Terms, "admissions": Admission, "entries": Entry}
-"""What a store keeps each kind of records in."""
+"""The store's table for each kind of record."""
 
 COLUMNS = {
     "terms": "sequence, dataset, developer, neighbours, rule, epsilon, delta, data, time, chain, mac",
@@ -196,9 +178,9 @@ COLUMNS = {
         "multiplier, released, facts, remaining, time, chain, mac"
     ),
 }
-"""The columns of each, in the order of `columns_of`, and then the digest and the HMAC."""
+"""The columns of each table, in the order of `columns_of`, then the digest and the HMAC."""
 
-# A digest of a record takes bytes for their hexadecimal digits: which of the two a column holds is looked at besides.
+# A record's digest does not tell bytes from their hexadecimal digits: the types are checked too.
 _TERMS_TYPES = (int, str, str, str, str, float, float, bytes, float, bytes, bytes)
 _ADMISSION_TYPES = (int, bytes, str, float, bytes, bytes)
 _ENTRY_TYPES = (
@@ -208,13 +190,10 @@ _ENTRY_TYPES = (
 
 
 class Books:
-    """What the records of a ledger add up to.
+    """Sums of a ledger's records.
 
-    Parameters
-    ----------
-    genesis : what the chain starts from: random, so that no two ledgers have a digest in common.
-    key : only records that were written with it are counted. Empty for a reader without it, who sees no more than
-        whether the chain is whole.
+    `genesis`: start of the chain: random, so that no two ledgers have a digest in common. `key`: only records that were
+    written with it are counted. Empty for a reader without the key, who can only check that the chain is whole.
     """
 
     def __init__(self, genesis: bytes, key: bytes = b"") -> None:
@@ -225,17 +204,17 @@ class Books:
         self.data: dict[str, bytes] = {}
         self.admission: Admission | None = None
         self.policies: set[bytes] = set()
-        """All that were ever admitted."""
+        """Digests of all policies ever admitted."""
         self.minimum_group: dict[str, int] = {}
-        """How many people the groups of a data set have at least, by the policy that holds."""
+        """Smallest group of each data set, by the policy in force."""
         self.counted_on: dict[str, int] = {}
-        """The most that any charge has counted on."""
+        """Largest minimum group that a charge on each data set has relied on."""
         self._budgets: dict[tuple[str, str], Budget] = {}
         self._losses: defaultdict[tuple[str, str], Counter[Loss]] = defaultdict(Counter)
         self._facts: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
         self._paid: defaultdict[tuple[str, str], float] = defaultdict(float)
         self._units: defaultdict[tuple[str, str], int] = defaultdict(int)
-        self._left: dict[tuple[str, str], float] = {}  # what was computed since the last record
+        self._left: dict[tuple[str, str], float] = {}  # remaining epsilon, cached until the next record
 
     @property
     def accounts(self) -> tuple[tuple[str, str], ...]:
@@ -243,10 +222,7 @@ class Books:
         return tuple(sorted(self._budgets))
 
     def add(self, record: Record) -> None:
-        """Count one more record.
-
-        LedgerError if it does not continue the chain, or was not written with the key.
-        """
+        """Count one more record; LedgerError if it does not continue the chain, or was not written with the key."""
         if record.sequence != self.head.sequence + 1 or not is_genuine(record, self.head.chain, self._key):
             raise LedgerError(
                 f"the chain breaks at record {self.head.sequence + 1}, which was changed, taken out, or written "
@@ -264,7 +240,7 @@ class Books:
         else:
             asked = record.request
             if counts_on_groups(asked.mechanism) and asked.loss != FREE:
-                # No less than before: no policy is admitted that lowers it.
+                # Never less than before: no policy is admitted that lowers it.
                 self.counted_on[asked.dataset] = self.minimum_group.get(asked.dataset, 1)
             for developer in ("", asked.developer):
                 if asked.loss != FREE:
@@ -281,7 +257,7 @@ class Books:
         return self._budgets.get((dataset, developer))
 
     def losses(self, dataset: str, developer: str = "") -> Counter[Loss]:
-        """Return what was charged to a data set, or to a developer on it."""
+        """Return the charges to a data set, or to a developer on it."""
         return Counter(self._losses.get((dataset, developer), ()))
 
     def facts(self, dataset: str, developer: str) -> tuple[bytes, ...]:
@@ -289,20 +265,20 @@ class Books:
         return tuple(self._facts.get((dataset, developer), ()))
 
     def standing(self, dataset: str, developer: str = "") -> Standing:
-        """Return how a data set stands, or a developer on it."""
+        """Return the balance of a data set, or of a developer on it."""
         budget = self.budget(dataset, developer)
         spent = budget.spent(self.losses(dataset, developer)) if budget else 0.0
         return Standing(budget, spent, self.remaining(dataset, developer))
 
     def remaining(self, dataset: str, developer: str) -> float:
-        """Return what a developer can still be charged; of a data set, what is left in all."""
+        """Return the epsilon that a developer can still be charged; for an empty developer, the data set's."""
         account = dataset, developer
         if account not in self._left:
             self._left[account] = self._remaining(dataset, developer, Counter())
         return self._left[account]
 
     def remaining_after(self, request: Request) -> float:
-        """Return what the developer can still be charged once a request is."""
+        """Return the epsilon that the developer can still be charged after a request."""
         more = Counter(() if request.loss == FREE else (request.loss,))
         return self._remaining(request.dataset, request.developer, more)
 
@@ -316,7 +292,7 @@ class Books:
         )
 
     def needed(self, request: Request) -> float:
-        """Return what a request would take of the epsilon that is left; more than that, where it is not afforded."""
+        """Return the remaining epsilon that a request would use; more than there is, if it is not covered."""
         budgets = ((name, self.budget(request.dataset, name)) for name in ("", request.developer))
         return max(
             request.loss.epsilon if budget is None else budget.needed(self.losses(request.dataset, name), request.loss)
@@ -324,10 +300,10 @@ class Books:
         )
 
     def short(self, request: Request, units: int, epsilon: float) -> float:
-        """Return how much more epsilon a request has to pay to have room for so many units; 0 if there is room."""
+        """Return the additional epsilon that buys storage of these units; 0 if there is room."""
         account = request.dataset, request.developer
         paid, taken = self._paid[account] + request.loss.epsilon, self._units[account] + units
-        # By as little as sums in float64 are off, nobody is refused.
+        # The tolerance covers the rounding of float64 sums.
         return 0.0 if taken <= paid / epsilon * (1 + 1e-9) else taken * epsilon - paid
 
     def _remaining(self, dataset: str, developer: str, more: Counter[Loss]) -> float:
@@ -336,14 +312,14 @@ class Books:
 
 
 def columns_of(record: Record) -> tuple[int | float | str | bytes, ...]:
-    """Lay a record out in the order of its columns, but for the chain. Floats are floats: a digest tells 1 from 1.0."""
+    """Return a record's columns, without the chain. Floats are floats: a digest tells 1 from 1.0."""
     if isinstance(record, Terms):
         who = (record.sequence, record.dataset, record.developer)
         budget = record.budget
         terms = (record.neighbours.value, budget.rule.value, float(budget.epsilon), float(budget.delta))
         return (*who, *terms, record.data, record.time)
     if isinstance(record, Admission):
-        # The minimum last and not where it is 1, as in the records of services that did not count on it.
+        # The minimum comes last and is left out if 1, as in the records of older services.
         served = [
             [each.dataset, each.developers, each.metrics, *([each.minimum_group] if each.minimum_group > 1 else [])]
             for each in record.served
@@ -357,7 +333,7 @@ def columns_of(record: Record) -> tuple[int | float | str | bytes, ...]:
 
 
 def record_of(table: str, row: tuple[Any, ...]) -> Record:
-    """Read a row of one of the `TABLES`, as `columns_of` laid it out; LedgerError if it is no record."""
+    """Return the record in a row of one of the `TABLES`, laid out by `columns_of`; LedgerError if it is no record."""
     try:
         return _READ[table](row)
     except (ValueError, TypeError) as error:
@@ -365,25 +341,25 @@ def record_of(table: str, row: tuple[Any, ...]) -> Record:
 
 
 def entry_of(row: tuple[Any, ...]) -> Entry:
-    """Read a charge; LedgerError as `record_of`."""
+    """Return the charge in a row; LedgerError as `record_of`."""
     found = record_of("entries", row)
     assert isinstance(found, Entry)
     return found
 
 
 def table_of(record: Record) -> str:
-    """Name the one of the `TABLES` that keeps a record."""
+    """Return the name of a record's table in `TABLES`."""
     (table,) = (name for name, kind in TABLES.items() if type(record) is kind)
     return table
 
 
 def taken_out(sequence: int) -> LedgerError:
-    """Say that a record is not there which another one is chained to."""
+    """Return the error for a missing record to which another one is chained."""
     return LedgerError(f"record {sequence} was taken out: bring back an untouched copy of the ledger")
 
 
 def another_format(written: object, read: int) -> LedgerError:
-    """Say that a store is laid out as this fairwall does not know."""
+    """Return the error for a store of a format that this fairwall does not know."""
     return LedgerError(
         f"it is of format {written}, and this fairwall reads format {read}: use the one that wrote it, or begin "
         "another ledger with what is left of the budget"
@@ -441,10 +417,10 @@ def digest_of(before: bytes, record: Record, columns: Sequence[int | float | str
 
 
 def mac(key: bytes, chain: bytes) -> bytes:
-    """Return what says that who holds the key wrote the record that ends a chain; empty without a key."""
+    """Return the HMAC that proves that a holder of the key wrote the chain's last record; empty without a key."""
     return hmac.digest(key, b"fairwall ledger record" + chain, hashlib.sha256) if key else b""
 
 
 def is_genuine(record: Record, before: bytes, key: bytes) -> bool:
-    """Return whether a record stands behind a chain, and, where there is a key, was written with it."""
+    """Return whether a record follows on a chain, and, if there is a key, was written with it."""
     return record.chain == link(before, record) and (not key or hmac.compare_digest(record.mac, mac(key, record.chain)))

@@ -1,7 +1,7 @@
-"""The sealed head: where the ledger stood last, kept outside its folder and authenticated.
+"""The sealed head: the ledger's last known end, kept outside its folder and authenticated.
 
 A ledger that is restored from a backup is whole in itself: only something that was not restored with it can tell that
-it is old. The seal is an HMAC-SHA256 and no signature, since who seals is who checks: the same service, with one key.
+it is old. The seal is an HMAC-SHA256 and no signature, since the same service seals and checks, with one key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairwall.errors import UserError
 _KEY_BYTES = 32
 
 _PLACE_BYTES = 4096
-"""A disk may lose what it was writing when the power went, of a file so much at a time."""
+"""Bytes of a place in the file: a disk may lose the block that it was writing when the power went."""
 
 
 class SealError(UserError):
@@ -34,82 +34,79 @@ class SealError(UserError):
 
 @dataclass(frozen=True)
 class Head:
-    """Where a ledger stands: the number of its last record, and the digest of the chain up to there."""
+    """The end of a ledger: the number of its last record, and the digest of the chain up to there."""
 
     sequence: int
     chain: bytes
 
 
 class AnySeal(Protocol):
-    """Where heads are kept: a file for each chain, or a table in another database than the ledger's.
+    """A store of heads: a file for each chain, or a table in another database than the ledger's.
 
     All calls raise SealError for what this key did not seal, and OSError where nothing can be read or written.
     """
 
     @property
     def path(self) -> Path | str:
-        """What messages call it."""
+        """The name in messages."""
 
     def derived(self, purpose: str) -> bytes:
-        """Derive a key for another purpose: what is made with one says nothing about another."""
+        """Return a key for another purpose: what is made with one reveals nothing about another."""
 
     def of(self, chain: str) -> AnySeal:
-        """Return where the head of a chain is kept."""
+        """Return the seal of one chain's head."""
 
     def is_inside(self, folder: Path) -> bool:
-        """Say whether copies of a folder would hold this head too."""
+        """Return whether copies of a folder would hold this head too."""
 
     def check_apart(self, ledger: str) -> None:
-        """Refuse what would be restored with a ledger's database; LedgerError, LedgerUnavailable."""
+        """Raise LedgerError if the head would be restored with a ledger's database; LedgerUnavailable."""
 
     def exists(self) -> bool:
-        """Say whether a head was sealed here, of any chain."""
+        """Return whether a head was sealed here, of any chain."""
 
     def read(self) -> Head | None:
         """Return the head as it was sealed last; None if none was."""
 
     def write(self, head: Head) -> None:
-        """Seal the head that follows on the one before, durably: a crash leaves the one before or this one.
+        """Seal the next head, durably: a crash leaves the previous head or this one.
 
-        OSError where a later record is sealed, or another one of this number: who has lost the chain without hearing of
-        it takes no seal back, and who has it hears that its own is not there.
+        OSError if a later record is sealed, or another one of this number: a process that has lost the chain without
+        noticing cannot take a seal back, and the chain's holder learns that its own is missing.
         """
 
     def begin(self, head: Head) -> None:
-        """Seal a head that does not follow on the one before, durably: whatever was sealed is gone."""
+        """Seal a head that need not follow the previous one, durably: any earlier seal is overwritten or lost."""
 
 
 @dataclass(frozen=True)
 class Seal:
     """The file that keeps a ledger's head.
 
-    Parameters
-    ----------
-    path : outside the ledger's folder, and outside its backups.
-    key : see `load_key`.
+    `path`: outside the ledger's folder, and outside its backups. `key`: see `load_key`.
     """
 
     path: Path
     key: bytes = field(repr=False)
 
     def derived(self, purpose: str) -> bytes:
-        """Derive a key, as of `AnySeal`."""
+        """Return a derived key, see `AnySeal`."""
         return derived(self.key, purpose)
 
     def check_apart(self, ledger: str) -> None:
-        """Accept every database: where its files are nobody knows here."""
+        """Accept every database: the place of its files is not known here."""
 
     def exists(self) -> bool:
-        """Say whether a head was sealed here, as of `AnySeal`."""
+        """Return whether a head was sealed here, see `AnySeal`."""
         return self.path.exists() or any(self.path.parent.glob(f"{self.path.name}.*"))
 
     def of(self, chain: str) -> Seal:
-        """Return where the head of a chain is kept: the only one's here, one of several in its own file."""
+        """Return the seal of one chain: this file for the only chain, a file for each of several."""
         name = f"{self.path.name}.{quote(chain, safe='')}" if chain else self.path.name
         return replace(self, path=self.path.with_name(name))
 
     def is_inside(self, folder: Path) -> bool:
-        """Say whether copies of a folder would hold this head too."""
+        """Return whether copies of a folder would hold this head too."""
         return self.path.resolve().is_relative_to(folder.resolve())
 
     def read(self) -> Head | None:
@@ -127,10 +124,10 @@ class Seal:
             os.close(descriptor)
 
     def write(self, head: Head) -> None:
-        """Seal a head, or this one again, durably: a crash leaves the one before or this one. Too late, it is refused.
+        """Seal a head durably: a crash leaves the previous head or this one. OSError if a later head is sealed.
 
         The file has two places, which successive heads take in turn: what is being written is never the only head, and
-        a place that is written over costs the disk one sync of its bytes and none of names and sizes.
+        overwriting a place costs the disk one sync of its bytes and none of names and sizes.
         """
         if self.path.exists() and self.path.stat().st_size == 2 * _PLACE_BYTES:
             self._write_over(head)
@@ -138,7 +135,7 @@ class Seal:
             self._begin(2 * self._place(head))
 
     def begin(self, head: Head) -> None:
-        """Seal a head that does not follow on the one before, durably: whatever was sealed is gone, its folder too."""
+        """Seal a head that need not follow the previous one, see `AnySeal`; its folder is made if it is gone."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._begin(2 * self._place(head))
 
@@ -159,7 +156,7 @@ class Seal:
     def _write_over(self, head: Head) -> None:
         descriptor = os.open(self.path, os.O_RDWR)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)  # until it is closed: nobody seals between looking and writing
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # until it is closed: no other seal between read and write
             last = self._read(descriptor)
             if last != head and last.sequence >= head.sequence:
                 raise too_late(self.path)
@@ -177,7 +174,7 @@ class Seal:
             raise
 
     def _begin(self, text: bytes) -> None:
-        """Write the file anew, and at once: a crash leaves the old one or the new one."""
+        """Write a new file atomically: a crash leaves the old one or the new one."""
         temporary = self.path.with_name(self.path.name + ".new")
         with temporary.open("wb") as file:
             file.write(text)
@@ -189,7 +186,7 @@ class Seal:
 
 @lru_cache(maxsize=8)
 def _head_in(place: bytes, key: bytes) -> Head | None:
-    """Read a place of the file; None if what it holds was not sealed with this key."""
+    """Return the head in a place of the file; None if it was not sealed with this key."""
     try:
         sealed = json.loads(place)
         head = Head(sealed["sequence"], bytes.fromhex(sealed["chain"]))
@@ -200,12 +197,12 @@ def _head_in(place: bytes, key: bytes) -> Head | None:
 
 
 def load_key(path: Path) -> bytes:
-    """Return the key in a file, which is made, for its owner alone, where there is none.
+    """Return the key in a file, which is made, for its owner alone, if absent.
 
     SealError if the file holds no key, or others than its owner may read it; OSError.
     """
     if not path.exists():
-        # Written aside and then linked: nobody sees half a key, and of two processes that make one, one wins.
+        # Written aside and then linked: nobody reads half a key, and of two processes that make one, one wins.
         aside = path.with_name(f"{path.name}.{os.getpid()}.new")
         with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(secrets.token_hex(_KEY_BYTES) + "\n")
@@ -229,17 +226,17 @@ def load_key(path: Path) -> bytes:
 
 
 def derived(key: bytes, purpose: str) -> bytes:
-    """Derive a key for another purpose: what is made with one says nothing about another."""
+    """Return a key for another purpose: what is made with one reveals nothing about another."""
     return hmac.digest(key, b"fairwall ledger key for " + purpose.encode(), hashlib.sha256)
 
 
 def seal_of(key: bytes, head: Head) -> bytes:
-    """Return what says that who holds the key has sealed a head."""
+    """Return the HMAC that proves that a holder of the key sealed a head."""
     return hmac.digest(key, b"fairwall ledger head %d " % head.sequence + head.chain, hashlib.sha256)
 
 
 def too_late(path: Path | str) -> OSError:
-    """Say why a head is not sealed where a later record is, or another one of its number."""
+    """Return the error for a head that comes after a later record's, or another one of its number."""
     return OSError(errno.ESTALE, "another service went on with this chain", str(path))
 
 

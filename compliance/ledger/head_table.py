@@ -23,7 +23,7 @@ _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS fairwall_heads.heads (ledger bytea, line text, sequence bigint NOT NULL,
        chain bytea NOT NULL, seal bytea NOT NULL, PRIMARY KEY (ledger, line))""",
 )
-"""Of any number of ledgers: which one it is, says a digest of its key."""
+"""One table for all ledgers; `ledger` is a digest of the ledger's key."""
 
 _WRITE = """INSERT INTO fairwall_heads.heads VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (ledger, line) DO UPDATE
@@ -34,7 +34,7 @@ _IN_ORDER = """ WHERE heads.sequence < excluded.sequence
 
 
 class _Connection:
-    """The one connection of all seals of a ledger; made when it is needed, and again when it was lost."""
+    """The one connection of all seals of a ledger; made when needed, and again after a loss."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -61,13 +61,9 @@ class _Connection:
 
 @dataclass(frozen=True)
 class SealTable:
-    """Where a database keeps heads, as of `compliance.ledger.head.AnySeal`.
+    """A database table of heads, see `compliance.ledger.head.AnySeal`.
 
-    Parameters
-    ----------
-    url : as of `compliance.ledger.postgres.PostgresStore`.
-    key : see `compliance.ledger.head.load_key`.
-    chain : whose head it is.
+    `url`: see `compliance.ledger.postgres.PostgresStore`. `key`: see `compliance.ledger.head.load_key`.
     """
 
     url: str
@@ -81,23 +77,23 @@ class SealTable:
 
     @property
     def path(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return postgres.shown(self.url)
 
     def derived(self, purpose: str) -> bytes:
-        """Derive a key."""
+        """Return a derived key."""
         return derived(self.key, purpose)
 
     def of(self, chain: str) -> SealTable:
-        """Return where the head of a chain is kept."""
+        """Return the seal of one chain."""
         return replace(self, chain=chain)
 
     def is_inside(self, folder: Path) -> bool:  # noqa: ARG002
-        """Say whether copies of a folder would hold this head too."""
+        """Return whether copies of a folder would hold this head too."""
         return False
 
     def check_apart(self, ledger: str) -> None:
-        """Refuse to keep heads on the server that has the ledger, or a copy of it: both would be restored together."""
+        """Raise LedgerError for the ledger's own server, or its copy: head and ledger would be restored together."""
         found = []
         for url in (ledger, self.url):
             with postgres.explained(postgres.shown(url)), closing(postgres.connect(url)) as db:
@@ -108,7 +104,7 @@ class SealTable:
             )
 
     def exists(self) -> bool:
-        """Say whether a head was sealed here."""
+        """Return whether a head was sealed here."""
         with self._open(writes=False) as db:
             asked = "SELECT 1 FROM fairwall_heads.heads WHERE ledger = %s LIMIT 1"
             return _has_heads(db) and db.execute(asked, (self._ledger,)).fetchone() is not None
@@ -126,14 +122,14 @@ class SealTable:
         return head
 
     def write(self, head: Head) -> None:
-        """Seal a head that follows, or this one again; refused if it comes too late: others went on with its chain."""
+        """Seal the next head, or this one again; OSError if it is too late: another service went on with its chain."""
         with self._open() as db:
             written = db.execute(_WRITE + _IN_ORDER, self._row(head))
         if not written.rowcount:
             raise too_late(self.path)
 
     def begin(self, head: Head) -> None:
-        """Seal a head that does not follow."""
+        """Seal a head that need not follow the previous one."""
         with self._open() as db:
             db.execute(_WRITE, self._row(head))
 

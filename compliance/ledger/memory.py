@@ -14,7 +14,7 @@ _CHAIN = ""
 
 
 class MemoryStore:
-    """Records in memory, as of `compliance.ledger.store.Store`, and while they are held a `Session`."""
+    """Records in memory, see `compliance.ledger.store.Store`, and while they are held a `Session`."""
 
     name = "the ledger in memory"
 
@@ -47,7 +47,7 @@ class MemoryStore:
     def close(self) -> None:
         pass
 
-    # While it is held.
+    # Methods of the session, while the records are held.
 
     def chains(self) -> tuple[str, ...]:
         return (_CHAIN,)
@@ -87,7 +87,7 @@ class MemoryStore:
         return (record for record in self._records if isinstance(record, Entry))
 
     def _before(self, sequence: int) -> bytes:
-        """Return the digest of the record before one, or what the chain starts from."""
+        """Return the digest of the record before this one, or the chain's start."""
         return self._records[sequence - 2].chain if sequence > 1 else self._genesis
 
 

@@ -1,4 +1,4 @@
-"""Where a ledger is: what its place names is opened as a store, or read by whoever does not change it."""
+"""The place of a ledger: opened as a store, or read without changing it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Place: TypeAlias = Path | str
 """The path of a SQLite file, or the URL of a PostgreSQL database."""
 
 SCHEME = "postgresql://"
-"""How the URL of a database begins."""
+"""Start of a database's URL."""
 
 
 def is_database(text: str) -> bool:
-    """Say whether a text names a database, and not a file."""
+    """Return whether a text names a database, and not a file."""
     return text.startswith(SCHEME)
 
 
 def shown(place: Place) -> str:
-    """Return a place as messages show it: of a database without what is nobody's to read."""
+    """Return a place as shown in messages: a database's URL without secrets."""
     return postgres.shown(place) if isinstance(place, str) else str(place)
 
 
 def open_store(place: Place | None) -> Store:
-    """Open a ledger's store, and lay it out if it is new; one in memory for None."""
+    """Open a ledger's store, and create its tables if it is new; one in memory for None."""
     if isinstance(place, str):
         return postgres.PostgresStore(place)
     if place is None:
@@ -42,7 +42,7 @@ def open_store(place: Place | None) -> Store:
 
 
 def open_seal(place: Place, key: bytes) -> AnySeal:
-    """Open where the heads of a ledger's chains are kept."""
+    """Open the seals of a ledger's chains."""
     if isinstance(place, str):
         from compliance.ledger.head_table import SealTable
 
@@ -51,10 +51,10 @@ def open_seal(place: Place, key: bytes) -> AnySeal:
 
 
 def reading(place: Place, *, untouched: bool = False) -> AbstractContextManager[Session]:
-    """Read a store as it is at one moment, without changing it, also while a service uses it.
+    """Open a store for reading at one moment, without changing it, also while a service uses it.
 
-    `untouched` leaves no files of a log beside a file that nobody has open. A service that begins meanwhile may make it
-    look damaged: whoever asks for it looks again.
+    `untouched` leaves no log files beside a file that no process has open. A service that begins meanwhile may make it
+    look damaged: the caller has to read again.
     """
     if isinstance(place, str):
         return postgres.reading(place)
@@ -67,13 +67,8 @@ def reading(place: Place, *, untouched: bool = False) -> AbstractContextManager[
 class Inspection:
     """A chain as a reader finds it.
 
-    Parameters
-    ----------
-    chain : its name: that of its data set, or empty for the one chain of a file.
-    genesis : what it starts from.
-    books : what the records add up to, as far as the chain is whole.
-    records : those that are in the books, in order.
-    fault : what is wrong with the chain; empty if it is whole.
+    `chain`: its data set's name, or empty for the one chain of a file. `books`: sums of the records, up to the first
+    fault. `records`: the records in the books, in order. `fault`: the chain's first fault; empty if it is whole.
     """
 
     chain: str
@@ -84,14 +79,11 @@ class Inspection:
 
 
 def inspect(place: Place, key: bytes = b"", *, untouched: bool = False) -> tuple[Inspection, ...]:
-    """Read all chains of a ledger as they are at one moment, without its seal.
+    """Return all chains of a ledger at one moment, without its seal.
 
     LedgerError if the place holds no ledger; LedgerUnavailable if it cannot be read.
 
-    Parameters
-    ----------
-    key : as in `Books`.
-    untouched : as of `reading`.
+    `key`: see `Books`. `untouched`: see `reading`.
     """
     with reading(place, untouched=untouched) as session:
         return tuple(_inspected(session, chain, key) for chain in session.chains())

@@ -1,10 +1,10 @@
-"""A ledger in a PostgreSQL database: its layout, how it is connected to, and how records are written and read.
+"""A ledger in a PostgreSQL database: its tables, its connections, and how records are written and read.
 
-Each data set has a chain of its own. Who holds a chain holds an advisory lock until the end of its transaction, and
-reads committed rows: what stands there once the lock is had is all that was ever committed, since nobody else writes.
-That is as strict as SERIALIZABLE and needs no retries; and a lock that is no row leaves reading without anything to
-sync. If a lock were lost with its connection, two records of one number could not both be committed: the number is the
-primary key. Who needs all chains excludes everybody, by a lock that the others share.
+Each data set has its own chain. The holder of a chain holds an advisory lock until the end of its transaction, and
+reads committed rows: once it has the lock, these are all that was ever committed, since nobody else writes. That is as
+strict as SERIALIZABLE and needs no retries; and as the lock is no row, reading leaves nothing to sync. If a lock were
+lost with its connection, two records of one number could not both be committed: the number is the primary key. A
+transaction on all chains excludes all others, by a lock that the others share.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 _FORMAT = 1
 
 _SECONDS = 10
-"""How long to wait for a lock, for a connection, or for a server that does not answer; and how long a service that is
-stopped in the middle of a transaction may hold up the others."""
+"""Seconds to wait for a lock, a connection, or a server that does not answer; also the longest that a service stopped
+in the middle of a transaction may hold up the others."""
 
 _PAUSE_MAX = 0.05
-"""How often it is looked, at least, whether another process's turn is over, in seconds."""
+"""Longest pause, in seconds, between checks whether another process's turn is over."""
 
 _AT_ONCE = 1_000
-"""Records that are read in one go."""
+"""Records read in one query."""
 
 _IDLE_MAX = 8
-"""Connections that are kept for later."""
+"""Most idle connections kept for later."""
 
 _RECORD = "sequence bigint NOT NULL, {columns}, chain bytea NOT NULL, mac bytea NOT NULL, PRIMARY KEY (line, sequence)"
 
@@ -87,7 +87,7 @@ _SCHEMA = (
     "CREATE TABLE fairwall.probe (written bigint NOT NULL)",
     "INSERT INTO fairwall.probe VALUES (0)",
 )
-"""A line is a chain by its name; `chain` is a digest everywhere."""
+"""A line is a chain's name; `chain` is a digest everywhere."""
 
 _ENTRIES = f"SELECT {COLUMNS['entries']} FROM fairwall.entries"  # noqa: S608
 _HEAD = " UNION ALL ".join(
@@ -108,7 +108,7 @@ _CHAIN = " UNION ALL ".join(
 
 
 class PostgresSession:
-    """A transaction of a database, as of `compliance.ledger.store.Session`."""
+    """A transaction of a database, see `compliance.ledger.store.Session`."""
 
     def __init__(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._db = db
@@ -129,7 +129,7 @@ class PostgresSession:
         return max((Head(*row) for row in self._db.execute(_HEAD, {"line": chain})), key=lambda head: head.sequence)
 
     def records(self, chain: str, after: int) -> Iterator[Record]:
-        # Not all at once: an answer is up to some MiB, and a server that hears nothing for long hangs up.
+        # Read in batches: an answer is up to some MiB, and a server that hears nothing for long hangs up.
         while True:
             found = sorted(self._behind(chain, after), key=lambda record: record.sequence)
             yield from found[:_AT_ONCE]
@@ -166,7 +166,7 @@ class PostgresSession:
         self._db.execute("UPDATE fairwall.probe SET written = written + 1")
 
     def _behind(self, chain: str, after: int) -> list[Record]:
-        with self._db.pipeline():  # asked for in one go
+        with self._db.pipeline():  # in one round trip
             cursors = {
                 table: self._db.execute(
                     f"SELECT {COLUMNS[table]} FROM fairwall.{table} WHERE line = %s AND sequence > %s "  # noqa: S608
@@ -179,11 +179,9 @@ class PostgresSession:
 
 
 class PostgresStore:
-    """A PostgreSQL database as a store, as of `compliance.ledger.store.Store`; any number of services may use one.
+    """A PostgreSQL database as a store, see `compliance.ledger.store.Store`; any number of services may use one.
 
-    Parameters
-    ----------
-    url : ``postgresql://[user@]host[:port]/database[?passfile=...]``, as libpq reads it, but for a password.
+    `url`: ``postgresql://[user@]host[:port]/database[?passfile=...]``, as libpq reads it, but without a password.
     """
 
     def __init__(self, url: str) -> None:
@@ -211,7 +209,7 @@ class PostgresStore:
         else:
             own = _number("chain", chain)
             locks = f"pg_advisory_xact_lock_shared({_number('all')}), pg_advisory_xact_lock({own})"
-        # In one go; what is read next is read once the lock is had.
+        # In one statement: the next read comes after the lock.
         with self._transaction(f"BEGIN; SELECT {locks}") as session:
             yield session
 
@@ -229,12 +227,12 @@ class PostgresStore:
                 yield PostgresSession(db)
                 db.execute("COMMIT")
             except LedgerError:
-                # Whose connection is lost holds no chain any more: another service may have gone on with it.
+                # A lost connection holds no chain any more: another service may have gone on with it.
                 with contextlib.closing(db):
                     db.execute("SELECT 1")
                 raise
             except BaseException:
-                # Its transaction is over with it, whatever came of the commit: nobody hears of what may not be there.
+                # Closing ends the transaction, whatever came of the commit: nothing that may be missing is reported.
                 db.close()
                 raise
             if len(self._idle) < _IDLE_MAX:
@@ -244,7 +242,7 @@ class PostgresStore:
 
     @contextmanager
     def turn(self, developer: str) -> Iterator[None]:
-        # One connection has the turns of all developers: those of one process wait for one another elsewhere.
+        # One connection has the turns of all developers: turns within one process wait elsewhere.
         number, pause = _number("turn", developer), _PAUSE_MAX / 16
         while not self._asked("SELECT pg_try_advisory_lock(%s)", number):
             time.sleep(pause)
@@ -252,7 +250,7 @@ class PostgresStore:
         try:
             yield
         finally:
-            with contextlib.suppress(LedgerUnavailable, LedgerError):  # with the connection it is over too
+            with contextlib.suppress(LedgerUnavailable, LedgerError):  # a lost connection ends the turn too
                 self._asked("SELECT pg_advisory_unlock(%s)", number)
 
     def close(self) -> None:
@@ -262,7 +260,7 @@ class PostgresStore:
             self._turns.close()
 
     def _connection(self) -> psycopg.Connection[tuple[Any, ...]]:
-        """Take a connection that was used before, unless its server has hung up, or make one."""
+        """Return an idle connection whose server has not hung up, or a new one."""
         while True:
             try:
                 db = self._idle.pop()
@@ -286,7 +284,7 @@ class PostgresStore:
 
 @contextmanager
 def reading(url: str) -> Iterator[PostgresSession]:
-    """Read a database as it is at one moment, as of `compliance.ledger.place.reading`."""
+    """Open a database for reading at one moment, see `compliance.ledger.place.reading`."""
     with explained(shown(url)), contextlib.closing(opened(url)) as db:
         db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if not _is_laid_out(db):
@@ -295,7 +293,7 @@ def reading(url: str) -> Iterator[PostgresSession]:
 
 
 def connected(url: str) -> tuple[str, ...]:
-    """Name who is connected to a database as its user, each by its host and process: its services, for the most part.
+    """Return the names, with host and process, of the clients connected as the database's user: mostly its services.
 
     LedgerError, LedgerUnavailable as `reading`.
     """
@@ -304,27 +302,24 @@ def connected(url: str) -> tuple[str, ...]:
 
 
 def _own_name() -> str:
-    """Say what the server may call a connection: whose it is, in as many letters as it keeps."""
+    """Return this process's name for connections, within the length that the server keeps."""
     return f"{_NAME} {os.uname().nodename[:40]} {os.getpid()}"
 
 
 def has_begun(url: str) -> bool:
-    """Say whether a database holds a ledger with a chain. LedgerError, LedgerUnavailable as `reading`."""
+    """Return whether a database holds a ledger with a chain. LedgerError, LedgerUnavailable as `reading`."""
     with explained(shown(url)), contextlib.closing(opened(url)) as db:
         return _is_laid_out(db) and bool(PostgresSession(db).chains())
 
 
 def check_server(url: str) -> None:
-    """Refuse a server on which a ledger would not be safe, or cannot be written. LedgerError, LedgerUnavailable."""
+    """Raise LedgerError or LedgerUnavailable for a server on which a ledger is not safe, or not writable."""
     with explained(shown(url)), contextlib.closing(connect(url)):
         pass
 
 
 def check(url: str) -> None:
-    """Refuse an address with a password in it, or what is no address.
-
-    LedgerError with what to do instead, and without the password.
-    """
+    """Raise LedgerError for a URL with a password, or for no URL; its text does not have the password."""
     parts = urlsplit(url)
     try:
         named = parse_qs(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
@@ -339,7 +334,7 @@ def check(url: str) -> None:
 
 @dataclass(frozen=True)
 class Uses:
-    """What connections to a database take: servers, each "host:port"; files; and whether a socket in a folder."""
+    """The requirements of connections: servers, each "host:port"; files; and whether a local socket is used."""
 
     servers: tuple[str, ...]
     files: tuple[Path, ...]
@@ -347,7 +342,7 @@ class Uses:
 
 
 def uses(url: str) -> Uses:
-    """Say what a connection takes; LedgerError as `check`."""
+    """Return the requirements of a connection; LedgerError as `check`."""
     with explained(shown(url)):
         check(url)
         from psycopg.conninfo import conninfo_to_dict
@@ -366,14 +361,14 @@ def uses(url: str) -> Uses:
 
 
 def shown(url: str) -> str:
-    """Return an address as messages show it: without parameters, and without a password if somebody wrote one."""
+    """Return a URL as shown in messages: without parameters, user or password."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Say in one line what is wrong, and with which ledger."""
+    """Turn errors into LedgerError or LedgerUnavailable of one line that names the ledger."""
     try:
         import psycopg
     except ImportError:
@@ -393,7 +388,7 @@ def explained(name: str) -> Iterator[None]:
 def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
     """Connect to a server that keeps what it has committed; each statement is a transaction until one is begun.
 
-    LedgerUnavailable if it may lose what it says is committed, or is only to be read; psycopg.Error.
+    LedgerUnavailable if the server may lose what it reports as committed, or is read-only; psycopg.Error.
     """
     db = opened(url)
     try:
@@ -423,7 +418,7 @@ def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def opened(url: str) -> psycopg.Connection[tuple[Any, ...]]:
-    """Connect to whatever database; LedgerError as `check`, psycopg.Error if it is not there."""
+    """Connect to any database; LedgerError as `check`, psycopg.Error if it is not there."""
     import psycopg
 
     check(url)
@@ -434,7 +429,7 @@ def opened(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def _ready(url: str) -> psycopg.Connection[tuple[Any, ...]]:
-    """Connect to a ledger that is laid out: not to another database that took its place."""
+    """Connect to a ledger with its tables: not to another database that took its place."""
     db = connect(url)
     try:
         if not _is_laid_out(db):
@@ -446,7 +441,6 @@ def _ready(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def _lay_out(db: psycopg.Connection[tuple[Any, ...]]) -> None:
-    """Make the tables of a ledger if there are none."""
     with db.transaction():
         lock_all(db)
         if not _is_laid_out(db):
@@ -455,7 +449,7 @@ def _lay_out(db: psycopg.Connection[tuple[Any, ...]]) -> None:
 
 
 def _is_laid_out(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    """Say whether a database holds a ledger; LedgerError for one that is not read here."""
+    """Return whether a database holds a ledger; LedgerError for one of another format."""
     (found,) = db.execute("SELECT to_regclass('fairwall.format') IS NOT NULL").fetchone() or (False,)
     if not found:
         return False
@@ -466,12 +460,12 @@ def _is_laid_out(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
 
 
 def lock_all(db: psycopg.Connection[tuple[Any, ...]]) -> None:
-    """Wait until nobody else lays a database out, or uses any chain of its ledger."""
+    """Wait until no other transaction makes tables, or uses any chain of this ledger."""
     db.execute("SELECT pg_advisory_xact_lock(%s)", (_number("all"),))
 
 
 def is_over(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    """Close a connection that waits if the server has hung up: then there is something to read, which is its end."""
+    """Return whether a connection is over; close it if the server has hung up: an idle one has nothing else to read."""
     if db.closed:
         return True
     poll = select.poll()
@@ -482,7 +476,7 @@ def is_over(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
 
 
 def _number(*what: str) -> int:
-    """Return the number of an advisory lock. Two that share one by chance wait for one another, and no more."""
+    """Return the number of an advisory lock. Two names that share one by chance wait for each other, without harm."""
     return int.from_bytes(hashlib.sha256("\0".join(("a ledger's", *what)).encode()).digest()[:8], signed=True)
 
 

@@ -1,4 +1,4 @@
-"""A ledger in a SQLite file: its layout, how it is opened, and how records are written and read. It has one chain."""
+"""A ledger in a SQLite file: its tables, its connection, and how records are written and read. It has one chain."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from compliance.ledger.head import Head, sync_folder
 from compliance.ledger.store import LedgerUnavailable
 
 CHAIN = ""
-"""What the one chain is called."""
+"""Name of the only chain."""
 
 APPLICATION_ID = 0x46574C44
 _FORMAT = 3
 
 _BUSY_SECONDS = 10.0
-"""How long to wait for another process that writes."""
+"""Seconds to wait for another process that writes."""
 
 _ADMISSIONS = """CREATE TABLE admissions (sequence INTEGER PRIMARY KEY, policy BLOB NOT NULL, served TEXT NOT NULL,
     time REAL NOT NULL, chain BLOB NOT NULL, mac BLOB NOT NULL)"""
@@ -59,10 +59,10 @@ _SCHEMA = (
 )
 
 _EXTENSIONS = {2: (_ADMISSIONS, f"PRAGMA user_version = {_FORMAT}")}
-"""What makes a ledger of an older format one of this: all that it holds means the same."""
+"""Statements that turn a ledger of an older format into this one: all that it holds means the same."""
 
 _BY_TIME = "CREATE INDEX IF NOT EXISTS answered ON entries (developer, time)"
-"""For speed alone: an older service may use a file that has it, and this one a file that lacks it."""
+"""For speed alone: an older service may use a file that has this index, and this service a file without it."""
 
 _HEAD = """SELECT sequence, chain FROM (
     SELECT * FROM (SELECT sequence, chain FROM entries ORDER BY sequence DESC LIMIT 1)
@@ -76,7 +76,7 @@ _CHAIN = """SELECT chain FROM entries WHERE sequence = :n UNION ALL SELECT chain
 
 
 class SqliteSession:
-    """A transaction of a SQLite file, as of `compliance.ledger.store.Session`. It has one chain."""
+    """A transaction of a SQLite file, see `compliance.ledger.store.Session`. It has one chain."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -132,11 +132,9 @@ class SqliteSession:
 
 
 class SqliteStore:
-    """A SQLite file as a store, as of `compliance.ledger.store.Store`; any number of processes may use one.
+    """A SQLite file as a store, see `compliance.ledger.store.Store`; any number of processes may use one.
 
-    Parameters
-    ----------
-    path : made where there is none; on a local disk.
+    `path`: on a local disk; made if absent.
     """
 
     def __init__(self, path: Path) -> None:
@@ -155,10 +153,10 @@ class SqliteStore:
 
     @contextmanager
     def session(self, chain: str | None) -> Iterator[SqliteSession]:
-        # One connection for all threads; transactions are begun and ended in so many words.
+        # One connection for all threads, with explicit transactions.
         with self._lock, explained(self.name):
             try:
-                if self.db.in_transaction:  # left open where even the rollback failed
+                if self.db.in_transaction:  # left open if even the rollback failed
                     self.db.execute("ROLLBACK")
                 self.db.execute("BEGIN IMMEDIATE")
                 yield SqliteSession(self.db)
@@ -174,17 +172,17 @@ class SqliteStore:
 
     @contextmanager
     def turn(self, developer: str) -> Iterator[None]:
-        # Who computes an answer that another process has given meanwhile finds it, and drops its own.
+        # A process whose request was answered elsewhere meanwhile finds that answer, and drops its own.
         yield
 
     def close(self) -> None:
-        with self._lock:  # an answer that is being kept when a service ends is kept whole
+        with self._lock:  # a write in progress when a service ends is completed
             self.db.close()
 
 
 @contextmanager
 def reading(path: Path, *, untouched: bool = False) -> Iterator[SqliteSession]:
-    """Read a file as it is at one moment, as of `compliance.ledger.place.reading`."""
+    """Open a file for reading at one moment, see `compliance.ledger.place.reading`."""
     with explained(str(path)):
         if not path.is_file():
             raise LedgerError("there is no such file")
@@ -198,7 +196,7 @@ def reading(path: Path, *, untouched: bool = False) -> Iterator[SqliteSession]:
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Say in one line what is wrong, and with which ledger."""
+    """Turn errors into LedgerError or LedgerUnavailable of one line that names the ledger."""
     try:
         yield
     except (LedgerError, LedgerUnavailable) as error:
@@ -210,9 +208,9 @@ def explained(name: str) -> Iterator[None]:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a ledger's file, and lay it out if it is new."""
+    """Open a ledger's file, and create its tables if it is new."""
     if not path.exists():
-        # Not by SQLite, so that it is nobody else's to read, and its name durable.
+        # Not made by SQLite, so that no other user can read it, and its name is durable.
         try:
             os.close(os.open(path, os.O_CREAT, 0o600))
             sync_folder(path.parent)
@@ -231,7 +229,7 @@ def connect(path: Path) -> sqlite3.Connection:
             for statement in _EXTENSIONS.get(db.execute("PRAGMA user_version").fetchone()[0], ()):
                 db.execute(statement)
         db.execute("COMMIT")
-        with contextlib.suppress(sqlite3.DatabaseError):  # no ledger, or a full disk: who reads it next is told
+        with contextlib.suppress(sqlite3.DatabaseError):  # no ledger, or a full disk: the next read reports it
             db.execute(_BY_TIME)
     except BaseException:
         db.close()
@@ -240,7 +238,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def set_journal(db: sqlite3.Connection, mode: str) -> None:
-    """Set how writes are made durable: it is kept in the file, and while another has it in use SQLite does not wait."""
+    """Set the file's journal mode, with retries: SQLite does not wait here while another process uses the file."""
     until = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
@@ -254,7 +252,7 @@ def set_journal(db: sqlite3.Connection, mode: str) -> None:
 
 
 def _check_format(db: sqlite3.Connection) -> None:
-    """Refuse what is no ledger that can be read."""
+    """Raise LedgerError for a file that is no ledger of this format."""
     if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise LedgerError("it is not a ledger: name the service's ledger file")
     written = db.execute("PRAGMA user_version").fetchone()[0]

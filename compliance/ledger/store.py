@@ -1,8 +1,8 @@
-"""Where a ledger's records are kept, as the ledger sees it: a SQLite file, or a PostgreSQL database.
+"""The interface of a ledger's store: a SQLite file, a PostgreSQL database, or memory.
 
-A store holds *chains*: records that follow on one another, each digest made of the one before. A file has one chain for
-all data sets, since only one process can write it at a time anyway. A database has one for each data set, so that data
-sets do not wait for one another. Whoever holds a chain is the only one to read where it ends and to append to it.
+A store holds *chains*: sequences of records, where each digest includes the previous one. A file has one chain for all
+data sets, since only one process can write it at a time anyway. A database has one for each data set, so that data sets
+do not wait for one another. Only the holder of a chain reads its end and appends to it.
 """
 
 from __future__ import annotations
@@ -21,59 +21,59 @@ class LedgerUnavailable(UserError):
 
 
 class Session(Protocol):
-    """A transaction: what is read of a chain that is held is all that was ever committed to it."""
+    """A transaction: records read from a chain that is held are all that were ever committed to it."""
 
     def chains(self) -> tuple[str, ...]:
-        """List the chains that have begun."""
+        """Return the chains that have begun."""
 
     def genesis(self, chain: str) -> bytes | None:
-        """Return what a chain starts from; None if it has not begun."""
+        """Return a chain's start; None if it has not begun."""
 
     def begin(self, chain: str, genesis: bytes) -> None:
         """Begin a chain."""
 
     def head(self, chain: str) -> Head:
-        """Return where a chain ends that has begun."""
+        """Return the end of a chain that has begun."""
 
     def records(self, chain: str, after: int) -> Iterator[Record]:
-        """Read the records of a chain behind a sequence number, in order. LedgerError for what is no record."""
+        """Yield a chain's records after a sequence number, in order; LedgerError for a row that is no record."""
 
     def append(self, chain: str, record: Record) -> None:
         """Write one more record, which is durable once the transaction is."""
 
     def find(self, developer: str, request_id: str) -> tuple[Entry, bytes] | None:
-        """Read what a developer was charged under a request id, on any chain, and the digest of the record before it.
+        """Return a developer's charge under a request id, on any chain, and the digest of the record before it.
 
-        None if nothing was. LedgerError if the record before it is gone.
+        None if there was no charge. LedgerError if the record before it is gone.
         """
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
-        """Read what was charged to a data set, in order."""
+        """Return the charges to a data set, in order."""
 
     def answered(self, developer: str, after: float, before: float, most: int) -> int:
-        """Count a developer's new answers between two times, on all chains, up to so many."""
+        """Return the number of a developer's new answers between two times, on all chains, up to `most`."""
 
     def probe(self) -> None:
-        """Write what stands for nothing: whether the store can be written shows once the transaction is over."""
+        """Write a value without meaning: the end of the transaction shows whether the store can be written."""
 
 
 class Store(Protocol):
     """A ledger's store. All calls raise LedgerUnavailable, or LedgerError for what cannot be a ledger."""
 
     name: str
-    """What messages call it."""
+    """The store's name in messages."""
 
     def chain_of(self, dataset: str) -> str:
-        """Say which chain the records of a data set are on."""
+        """Return the chain of a data set's records."""
 
     def session(self, chain: str | None) -> AbstractContextManager[Session]:
         """Hold a chain, or all, for a transaction: committed at the end, rolled back if anything raises."""
 
     def glance(self, chain: str) -> AbstractContextManager[Session]:
-        """Read a chain as it is at one moment, whoever holds it."""
+        """Open a chain for reading at one moment, whoever holds it."""
 
     def turn(self, developer: str) -> AbstractContextManager[None]:
         """Hold a developer's turn among all processes that use this store."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""

@@ -1,4 +1,4 @@
-"""Whose answer is computed next: a developer that asks for many at once waits for itself, not others for it."""
+"""Turns of developers: one with many requests at once waits for itself, without delaying others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager, contextmanager
 
 
 class Turns:
-    """Lets one answer of each developer be computed at a time, and in all as many as there are processors.
+    """Turns that compute one answer of each developer at a time, and as many in all as there are processors.
 
-    No developer has more than one that waits among the others', so that all have turns as often, however many requests
-    one of them sends.
+    At most one request of each developer waits among the others', so that all have turns equally often, however many
+    requests one of them sends.
     """
 
     def __init__(self) -> None:
@@ -21,6 +21,6 @@ class Turns:
 
     @contextmanager
     def turn(self, developer: str, elsewhere: AbstractContextManager[None]) -> Iterator[None]:
-        """Wait for a developer's turn here, and then among other processes; both last as long as the context."""
+        """Hold a developer's turn in this process, then among other processes, for the duration of the context."""
         with self._own.setdefault(developer, threading.Lock()), elsewhere, self._room:
             yield

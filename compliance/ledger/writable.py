@@ -1,4 +1,4 @@
-"""Whether a ledger can be written, for those who ask for the service's health."""
+"""A check whether a ledger can be written, for the service's health."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from compliance.ledger.store import LedgerUnavailable
 LOG = logging.getLogger(__name__)
 
 _SECONDS = 1.0
-"""How long what was found holds: whoever asks often does not make the service write as often."""
+"""Seconds for which a result is reused: frequent health checks do not cause as many writes."""
 
 
 class Writable:
-    """Called, it tries to write the ledger, and says whether it could."""
+    """A callable that tries to write the ledger, and returns whether it could."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -26,7 +26,7 @@ class Writable:
         self._is_writable = True
 
     def __call__(self) -> bool:
-        """Say whether the ledger can be written."""
+        """Return whether the ledger can be written."""
         with self._lock:
             if time.monotonic() >= self._until:
                 self._is_writable = self._try()

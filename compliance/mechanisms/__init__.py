@@ -54,13 +54,13 @@ MECHANISMS: Table[Mechanism] = Table("mechanisms", {mechanism.name: mechanism fo
 
 
 class MechanismError(UserError):
-    """A mechanism of which nobody has said what is public. Its text is one line that says what to add, and where."""
+    """A mechanism without a row of public facts. Its text is one line that says what to add, and where."""
 
 
 def find_mechanism(name: str) -> Mechanism:
     """Return the mechanism of this name.
 
-    KeyError for a name that is not in `MECHANISMS`; MechanismError if nothing is said of it where others look.
+    KeyError for a name that is not in `MECHANISMS`; MechanismError if it has no row in `MECHANISM_LAWS`.
     """
     mechanism = MECHANISMS[name]
     if mechanism.name not in MECHANISM_LAWS:

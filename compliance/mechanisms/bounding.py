@@ -1,8 +1,8 @@
-"""Answers that lie in their metric's range (Remark 6 of Hamman, Chen, Dutta, FAccT 2023).
+"""Bounding of answers to their metric's range (Remark 6 of Hamman, Chen, Dutta, FAccT 2023).
 
-`fairwall.laws.bounding` has the argument for each of the three ways. Two of them are one function of the released
-answer and cost nothing, whatever the mechanism. Truncation redraws noise until the answer fits, which costs privacy:
-it needs noise that is made for it, and only Laplace noise of a public scale has a proof here.
+`fairwall.laws.bounding` has the argument for each of the three ways. Two of them are a function of the released answer
+and cost nothing, whatever the mechanism. Truncation redraws noise until the answer is in range, which costs privacy: it
+needs noise that is calibrated for it, and only Laplace noise of a public scale has a proof here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DRAWS = 64
 class Bounded:
     """A mechanism whose answers lie in the metric's range; made by `bounded`.
 
-    Name, title, price and refusals are the mechanism's own, but that truncation does not know metrics without a range.
+    Name, title, price and refusals are the mechanism's; truncation also refuses metrics without a range.
     """
 
     mechanism: Mechanism
@@ -39,17 +39,17 @@ class Bounded:
 
     @property
     def name(self) -> str:
-        """The mechanism's."""
+        """The mechanism's name."""
         return self.mechanism.name
 
     @property
     def title(self) -> str:
-        """The mechanism's."""
+        """The mechanism's title."""
         return self.mechanism.title
 
     @property
     def guarantee(self) -> Guarantee:
-        """The mechanism's."""
+        """The mechanism's guarantee."""
         return self.mechanism.guarantee
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
@@ -64,7 +64,7 @@ class Bounded:
         return self.mechanism.cost(epsilon, delta)
 
     def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
-        """Return whether the mechanism answers such a batch from what was bought before."""
+        """Return whether the mechanism answers this batch free, from earlier purchases."""
         return isinstance(self.mechanism, Reusable) and self.mechanism.is_free(facts, epsilon, question)
 
     def chosen(
@@ -76,13 +76,13 @@ class Bounded:
         delta: float,
         question: Question | None = None,
     ) -> Mechanism:
-        """Return what the mechanism chooses, or the mechanism; itself where it truncates, with noise of its own."""
+        """Return the mechanism's choice for a batch; this object itself if it truncates, with its own noise."""
         if self.bounding == "truncate":
             return self
         return chosen(self.mechanism, metric, people, queries, epsilon, delta, question)
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:
-        """Return what the mechanism may choose, or the mechanism."""
+        """Return the mechanisms that may be chosen at this delta."""
         return candidates(self.mechanism, delta)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
@@ -96,14 +96,9 @@ class Bounded:
 
 
 def bounded(mechanism: Mechanism, bounding: Bounding) -> Mechanism:
-    """Return the mechanism with its answers bounded.
+    """Return the mechanism with its answers bounded; ``none`` returns it unchanged.
 
-    ValueError for an unknown bounding, or one that has no argument for this mechanism. The text says which would have.
-
-    Parameters
-    ----------
-    mechanism : any.
-    bounding : ``none`` for the mechanism as it is.
+    ValueError for an unknown bounding, or one without a proof for this mechanism. The text says which has one.
     """
     if bounding not in get_args(Bounding):
         raise ValueError(f"unknown bounding {bounding!r}, choose one of: {', '.join(get_args(Bounding))}")
@@ -121,12 +116,12 @@ def bounded(mechanism: Mechanism, bounding: Bounding) -> Mechanism:
 
 
 def to_range(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
-    """Move answers that lie outside the metric's range to its nearer end: ``clamp`` and ``boundary-inflate``."""
+    """Return answers clipped to the metric's range: ``clamp`` and ``boundary-inflate``."""
     return np.clip(values, *metric_range(metric))
 
 
 def _truncated(question: Question, epsilon: float, noise: Noise) -> NDArray[np.float64]:
-    """Answer with truncated Laplace noise that costs epsilon for the batch."""
+    """Return answers with truncated Laplace noise that costs epsilon for the batch."""
     gaps = question.gaps()
     if math.isinf(epsilon):
         return gaps
@@ -144,16 +139,10 @@ def _truncated(question: Question, epsilon: float, noise: Noise) -> NDArray[np.f
 def truncated_laplace(
     values: NDArray[np.float64], width: float, scale: float, step: float, noise: Noise
 ) -> NDArray[np.float64]:
-    """Return values on the grid with discrete Laplace noise, given that the sums lie between 0 and the width.
+    """Return values on the grid with discrete Laplace noise, conditioned on sums between 0 and the width.
 
-    Parameters
-    ----------
-    values : ndarray of float64
-        Shape (size,), each between 0 and the width. Secret.
-    width : a multiple of the step.
-    scale : at least 0; 0 only rounds. Public.
-    step : the grid's step, a power of two.
-    noise : where the noise comes from.
+    `values`: shape (size,), each between 0 and the width. Secret. `width`: a multiple of the step. `scale`: at least 0;
+    0 only rounds. Public. `step`: the grid's step, a power of two.
     """
     truths = noise.laplace(values, 0.0, step)
     if scale == 0:

@@ -1,4 +1,4 @@
-"""Cauchy noise on the smooth sensitivity that spends the whole of epsilon."""
+"""Cauchy noise on the smooth sensitivity, calibrated to spend exactly epsilon."""
 
 from dataclasses import dataclass, replace
 
@@ -9,16 +9,14 @@ from fairwall.laws.cauchy import tune
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 _ALLOWANCE = 1 + 2.0**-30
-"""For float64's rounding errors in the gaps and the scale, which are below 2^-40 of a flip."""
+"""Factor on the scale for float64's rounding errors in gaps and scale, which are below 2^-40 of a flip."""
 
 
 @dataclass(frozen=True)
 class CauchyMechanism(Noisy):
-    """Adds independent Cauchy noise, calibrated to its exact loss: `fairwall.laws.cauchy`.
+    """A mechanism of independent Cauchy noise, calibrated to its exact loss: `fairwall.laws.cauchy`.
 
-    Parameters
-    ----------
-    shares : the public range of group shares for which the noise is to be small.
+    `shares`: public range of group shares for which the noise is tuned.
     """
 
     shares: Shares = DEFAULT_SHARES

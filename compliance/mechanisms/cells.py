@@ -1,27 +1,27 @@
-"""Noisy numbers of disadvantaged people in cells of alike predictions: one release answers a batch, and later ones.
+"""Noisy counts of disadvantaged people in cells of similar predictions: one purchase answers a batch, and later ones.
 
-`fairwall.laws.cells` has the partition and the noise, `fairwall.laws.purchases` what a purchase tells, and
-`fairwall.laws.posterior` the answers: the joint posterior mean of all sums of the batch, given everything of this kind
-that the account has bought. What is released are whole numbers; all else is a function of these and of public numbers.
-So answers are moved towards no gap as far as the release leaves them open, and an answer near no gap from a small
-epsilon is no evidence of fairness.
+`fairwall.laws.cells` has the partition and the noise, `fairwall.laws.purchases` the content of a purchase, and
+`fairwall.laws.posterior` the answers: the joint posterior mean of all sums of the batch, given every purchase of this
+kind by the account. Released are whole numbers; all else is a function of these and of public numbers. So answers
+shrink towards no gap as far as the release leaves them open, and an answer near no gap from a small epsilon is no
+evidence of fairness.
 
-Where more may hide within cells than it costs, one weighted sum of a stratum is measured besides, for a part of epsilon
-(`fairwall.laws.residuals`).
+Where gaps within cells may be larger than it costs to measure them, one weighted sum of a stratum is also bought, for a
+part of epsilon (`fairwall.laws.residuals`).
 
-**Facts.** Each purchase leaves the cell of each person and the noisy counts, and where sums are measured, each person's
-weight and the noisy sums. A later batch at no larger epsilon than one of them is answered from all of them for nothing,
-whatever its models; a batch at a larger one buys cells of its own, and is answered from all together: noise is
-independent, and the posterior weighs each by what it tells. Repeats of a partition count once, with the mean of their
+**Facts.** Each purchase stores each person's cell and the noisy counts, and where sums are measured, each person's
+weight and the noisy sums. A later batch at no larger epsilon than one of them is answered free from all of them,
+whatever its models; a batch at a larger epsilon buys its own cells, and is answered from all together: noise is
+independent, and the posterior weighs each by its information. Repeats of a partition count once, with the mean of their
 noisy counts.
 
-**Searches.** Where models are candidates (`fairwall.laws.alternatives`), epsilon is spent in rounds, a third each: the
-first buys cells for all of them, and each later one for fewer, which are useful enough and, by what was released so
-far, expected to have the least disparity. Each round is epsilon / 3-private given those before, and so all of them are
-epsilon-private. All candidates are answered from all rounds; those that are left in the end are known best, as cells
-serve few models better than many. Of 100 classifiers of 3,000 people at epsilon 1, by sex, the one that was chosen was
-within 0.01 of the best in 91 of 100 draws; after one round in 78%. With rounds for twelve and five it was in 92, and
-its interval 1.7 times as wide (`benchmarks/alternatives.py`).
+**Searches.** Where models are candidates (`fairwall.laws.alternatives`), epsilon is spent in three rounds, a third
+each: the first buys cells for all of them, and each later one for fewer, those useful enough with the least expected
+disparity given the release so far. Each round is epsilon / 3-private given those before, and so all of them are
+epsilon-private. All candidates are answered from all rounds; the final ones are known best, as cells serve few models
+better than many. With 100 classifiers of 3,000 people at epsilon 1, by sex, the chosen one was within 0.01 of the best
+in 91 of 100 draws; after one round in 78%. With rounds for twelve and five it was in 92, and its interval 1.7 times as
+wide (`benchmarks/alternatives.py`).
 
 **Intervals** are those of `compliance.mechanisms.posterior_answers`.
 """
@@ -61,16 +61,14 @@ from fairwall.laws.purchases import (
 from fairwall.laws.residuals import STEPS
 
 _SEED = 2053
-"""By which gaps are drawn between rounds."""
+"""Seed of the gaps drawn between rounds."""
 
 
 @dataclass(frozen=True)
 class CellsMechanism(ByRecord):
-    """Adds discrete Laplace noise to the number of disadvantaged people in each cell, and answers by the posterior.
+    """A mechanism of discrete Laplace noise on the number of disadvantaged people per cell, with posterior answers.
 
-    Parameters
-    ----------
-    anew : whether each batch buys cells of its own, whatever was bought before: answers combine them all.
+    `anew`: whether each batch buys its own cells, whatever was bought before: answers combine all purchases.
     """
 
     anew: bool = False
@@ -100,7 +98,7 @@ class CellsMechanism(ByRecord):
 def _search(
     question: Question, facts: Facts, epsilon: float, noise: Noise, limit: Limit
 ) -> dict[str, NDArray[np.float64]]:
-    """Buy cells: of candidates in rounds, for fewer each time, unless what a batch gives away is limited."""
+    """Buy cells; for candidates in rounds of fewer models each, unless a limit on the batch forbids rounds."""
     candidates, bought = question.candidates, dict[str, NDArray[np.float64]]()
     left, part = ([], epsilon) if candidates is None else in_rounds(question.queries, epsilon, limit)
     # A sum besides is of what candidates have in common, and tells none from another.
@@ -144,12 +142,12 @@ def _buy(
     return {**dict(zip(names, contents, strict=True)), EPSILON: np.append(before, epsilon)}
 
 
-def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.float64], Ends, Joint]:
-    bought = [one.narrowed() for one in strongest(bought)]
-    rows = within_reach(merged(bought))
+def _answer(question: Question, purchased: Sequence[Purchase]) -> tuple[NDArray[np.float64], Ends, Joint]:
+    purchased = [one.narrowed() for one in strongest(purchased)]
+    rows = within_reach(merged(purchased))
 
     def look(stratum: Stratum) -> Told:
         seen = seen_by(rows, stratum)
-        return Told(*disadvantaged_among(bought, stratum.members), seen, excess(rows))
+        return Told(*disadvantaged_among(purchased, stratum.members), seen, excess(rows))
 
     return answers(question, look)

@@ -10,7 +10,7 @@ from compliance.noise.sampling import Noise, step_for
 
 @dataclass(frozen=True)
 class Conceal(Noisy):
-    """Adds independent Cauchy noise of scale 6 m S / epsilon: the paper's, with S put right.
+    """A mechanism of independent Cauchy noise of scale 6 m S / epsilon: the paper's, with S corrected.
 
     See `fairwall.laws.calibration.conceal_law`. The scale depends on the secret counts and must never leave compliance;
     the grid does not.

@@ -10,7 +10,7 @@ from fairwall.laws.conceal_laplace import conceal_laplace_beta
 
 @dataclass(frozen=True)
 class ConcealLaplace(ByRecord):
-    """Adds independent Laplace noise of scale 2 m S / epsilon, epsilon below 1: `fairwall.laws.conceal_laplace`."""
+    """A mechanism of Laplace noise of scale 2 m S / epsilon, epsilon below 1: `fairwall.laws.conceal_laplace`."""
 
     name: str = "conceal-laplace"
     title: str = "Attribute-Conceal (Laplace)"

@@ -1,10 +1,10 @@
 """Laplace noise on counts and sums instead of on the metric: every metric, ratios included, is post-processing.
 
-The mathematics is `fairwall.laws.counts`. What a batch adds up over the disadvantaged people is released with noise,
-and so is how many they are, which is bought with an account's first batch and known from then on. Everything else is
-computed from these and from what who asks knows: the values of all people, and hence their totals.
+The mathematics is `fairwall.laws.counts`. Released with noise are a batch's sums over the disadvantaged people, and
+their number, which is bought with an account's first batch and known from then on. Everything else is computed from
+these and from what the developer knows: the values of all people, and hence their totals.
 
-So are the intervals, `compliance.intervals.counts`.
+Intervals are `compliance.intervals.counts`.
 """
 
 import math
@@ -31,28 +31,23 @@ from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.values import sums_within
 
 _LEAST_SUM = 0.5
-"""Sums below half a person are taken for that in a ratio, which stays finite."""
+"""Least sum in a ratio, in people: smaller ones are raised to it, so that the ratio stays finite."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """What a stratum releases.
+    """A stratum's release.
 
     Parameters
     ----------
-    size : N0 with noise; None where it was bought before.
-    size_law, shared : Additive, bool
-        Of N0's noise, and whether that is a coordinate of the sums' own cube, or of that of what is common.
-    sums, law, rounded : ndarray of float64, Additive, float or ndarray of float64
-        The centred sums with noise, its law, and how far rounding may have moved each: a number, or shape (k,).
-    centres, units : ndarray of float64 or float
-        What was taken off each value before it was added up, and the unit of `law`: a number, or shape (k,).
-    expected : callable or None
-        From N0 as released to what the centred sums are taken for, shape (k,); None for what they are with noise.
-    common : noise that the sums have in common besides.
-    totals : ndarray of float64 or None
-        Where who asks does not see the predictions, what they add up to over everybody with noise of the same law,
+    size : N0 with noise; None if it was bought before.
+    shared : whether N0's noise is a coordinate of the sums' cube, or of that of the common sums.
+    sums, law, rounded : the centred sums with noise, its law, and the largest change of each by rounding: a number, or
         shape (k,).
+    centres, units : what was subtracted from each value before summing, and the unit of `law`: a number, or shape (k,).
+    expected : maps the released N0 to estimates of the centred sums, shape (k,); None takes the noisy sums.
+    totals : if the developer does not see the predictions, their sums over everybody with noise of the same law, shape
+        (k,).
     """
 
     size: float | None
@@ -70,15 +65,10 @@ class NoisyCounts:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is bought of a stratum. Secret.
+    """The exact N0 and sums of a stratum to which noise is added. Secret.
 
-    Parameters
-    ----------
-    stratum : Stratum or StratumSums
-        Which. Public, but for sums of predictions that who asks does not see.
-    n0, sums : int, ndarray of float64
-        N0, and the sums over a=0, shape (k,).
-    known : whether N0 was bought before.
+    `stratum`: public, unless it holds sums of predictions that the developer does not see. `sums`: over a=0, shape
+    (k,). `known`: whether N0 was bought before.
     """
 
     stratum: Stratum
@@ -88,26 +78,24 @@ class Asked:
 
     @property
     def n(self) -> int:
-        """The people in the stratum."""
+        """Number of people in the stratum."""
         return self.stratum.people
 
     @property
     def is_hidden(self) -> bool:
-        """Whether who asks does not see the predictions."""
+        """Whether the predictions are hidden from the developer."""
         return isinstance(self.stratum, StratumSums)
 
 
 Buy = Callable[[Asked], NoisyCounts]
-"""Adds noise."""
+"""Adds noise to a stratum's exact numbers."""
 
 
 @dataclass(frozen=True)
 class CountsMechanism(Noisy):
-    """Adds Laplace noise to N0 and to the centred sums.
+    """A mechanism of Laplace noise on N0 and on the centred sums.
 
-    Parameters
-    ----------
-    shrinks : whether answers move towards no gap where the noise hides them, `fairwall.laws.counts.shrunk_sums`.
+    `shrinks`: whether answers move towards no gap where the noise hides them, `fairwall.laws.counts.shrunk_sums`.
     """
 
     shrinks: bool = False
@@ -118,29 +106,25 @@ class CountsMechanism(Noisy):
     def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
 
-        def buy(asked: Asked) -> NoisyCounts:
-            k, known = asked.sums.size, asked.known
+        def buy(purchase: Asked) -> NoisyCounts:
+            k, known = purchase.sums.size, purchase.known
             about = laplace_scales(k, epsilon, size_known=known)
-            step = step_for(about.sums, magnitude=asked.n)
+            step = step_for(about.sums, magnitude=purchase.n)
             scales = laplace_scales(k, epsilon, size_known=known, steps=ROUNDING_STEPS * step)
             # N0 is whole: its own grid is the integers.
-            size = None if known else float(noise.laplace(np.array([float(asked.n0)]), scales.size, 1.0)[0])
-            sums = noise.laplace(asked.sums - asked.n0 / 2, scales.sums, step)
-            totals = noise.laplace(asked.stratum.totals, scales.sums, step) if asked.is_hidden else None
+            size = None if known else float(noise.laplace(np.array([float(purchase.n0)]), scales.size, 1.0)[0])
+            sums = noise.laplace(purchase.sums - purchase.n0 / 2, scales.sums, step)
+            totals = noise.laplace(purchase.stratum.totals, scales.sums, step) if purchase.is_hidden else None
             return NoisyCounts(size, Laplace(scales.size), sums, Laplace(scales.sums), step, totals=totals)
 
         return answer(question, facts, buy, shrinks=self.shrinks, gaussian=False)
 
 
 def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussian: bool) -> Release:
-    """Answer a batch from noisy counts.
+    """Return the answers to a batch from noisy counts; `question` and `facts` as for `Mechanism.release`.
 
-    Parameters
-    ----------
-    question, facts : Question, Facts
-        As for `Mechanism.release`.
-    buy : adds the noise; called once for each stratum, since one person is in one of them only.
-    shrinks, gaussian : whether answers move towards no gap, and the law of the noise.
+    `buy`: adds the noise; called once for each stratum, since each person is in one stratum only. `shrinks`: whether
+    answers move towards no gap.
     """
     metric = find_metric(question.metric)
     exact = question.sums()
@@ -196,7 +180,7 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
 
 
 def _of_totals(metric: Metric, noisy: NoisyCounts, share: float) -> Common:
-    """Return what noise on totals does to a sum, as noise besides, where N0 is at most this share of the people.
+    """Return the noise on totals as common noise on a sum, where N0 is at most `share` of the people.
 
     With T + e2 in place of T the derivation in `compliance.intervals.inversion` has L - (N/n) e2 in place of L. Of a
     ratio it has L - f e2, f at most 1.
@@ -208,10 +192,10 @@ def _of_totals(metric: Metric, noisy: NoisyCounts, share: float) -> Common:
 
 
 def as_fact(noisy: float, law: Additive, n: int) -> NDArray[np.float64]:
-    """Make N0 with noise a fact: a possible N0, or a number between two, the scale of its noise, and its law's kind.
+    """Return N0 with noise as a fact: a number from 1 to n - 1, the scale of its noise, and its law's kind.
 
     0 is Laplace noise, 1 Gaussian noise, 1 + d that of one of a cube's d sides, and -1 - d that of a staircase's, whose
-    sizes are 1 apart, as one person moves N0 by.
+    sizes are 1 apart, the amount by which one person moves N0.
     """
     kind = int(isinstance(law, Gaussian))
     if isinstance(law, CubeNoise):
@@ -220,9 +204,9 @@ def as_fact(noisy: float, law: Additive, n: int) -> NDArray[np.float64]:
 
 
 def size_of(fact: NDArray[np.float64], fewest: int, n: int, *, shared: bool = False) -> Size:
-    """Read N0 with noise, moved to what is possible with groups of at least so many people.
+    """Return N0 with noise, moved to a value that is possible with groups of at least `fewest` people.
 
-    Only a cube's noise is drawn between the whole numbers; old ledgers hold that rounded.
+    Only a cube's noise is drawn between the whole numbers; old ledgers hold it rounded.
     """
     size, scale, kind = fact.tolist()
     law: Additive = (Gaussian if kind == 1 else Laplace)(scale)
@@ -232,7 +216,7 @@ def size_of(fact: NDArray[np.float64], fewest: int, n: int, *, shared: bool = Fa
 
 
 def consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:
-    """Make estimates fit together: no more hits than positives, and no ratio to nobody."""
+    """Return consistent estimates: no more hits than positives, and no ratio to nobody."""
     if not metric.bounded:
         return [
             GroupSums(np.maximum(part.sum1, _LEAST_SUM), np.maximum(part.sum0, _LEAST_SUM), part.n1, part.n0)
@@ -249,5 +233,5 @@ def consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:
 
 
 def size_fact(label: int | None) -> str:
-    """Name the fact of a stratum that holds N0 with noise, and how far from it N0 may be."""
+    """Return the name of the fact that holds a stratum's N0 with noise, and the scale of that noise."""
     return "n0" if label is None else f"n0 of y={label}"

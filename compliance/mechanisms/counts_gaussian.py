@@ -17,7 +17,7 @@ from fairwall.laws.noise import Gaussian
 
 @dataclass(frozen=True)
 class CountsGaussian(Noisy):
-    """Adds Gaussian noise to N0 and to the centred sums. See `compliance.mechanisms.counts.CountsMechanism`."""
+    """A mechanism of Gaussian noise on N0 and the centred sums. See `compliance.mechanisms.counts.CountsMechanism`."""
 
     shrinks: bool = False
     name: str = "counts-gaussian"
@@ -25,23 +25,23 @@ class CountsGaussian(Noisy):
     guarantee: Guarantee = "approximate"
 
     def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return (epsilon, delta), and for rules that know more, the multiplier."""
+        """Return (epsilon, delta), and the multiplier for rules that use it."""
         require_budget(epsilon, delta)
         return gaussian_cost(epsilon, delta)
 
     def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
 
-        def buy(asked: Asked) -> NoisyCounts:
-            k, known = asked.sums.size, asked.known
+        def buy(purchase: Asked) -> NoisyCounts:
+            k, known = purchase.sums.size, purchase.known
             about = gaussian_scales(k, gaussian_multiplier(epsilon, delta), size_known=known)
-            steps = [step_for(scale, GAUSSIAN_FINENESS, asked.n) for scale in (about.size, about.sums)]
+            steps = [step_for(scale, GAUSSIAN_FINENESS, purchase.n) for scale in (about.size, about.sums)]
             # N0 is whole: on a grid of at most 1 it is not rounded, which its scale has no allowance for.
             steps[0] = min(steps[0], 1.0)
             multiplier = gridded_multiplier(epsilon, delta, k + 1, _fewest_steps(about, steps))
             scales = gaussian_scales(k, multiplier, size_known=known, steps=ROUNDING_STEPS * steps[1])
-            size = None if known else float(noise.gaussian(np.array([float(asked.n0)]), scales.size, steps[0])[0])
-            sums = noise.gaussian(asked.sums - asked.n0 / 2, scales.sums, steps[1])
+            size = None if known else float(noise.gaussian(np.array([float(purchase.n0)]), scales.size, steps[0])[0])
+            sums = noise.gaussian(purchase.sums - purchase.n0 / 2, scales.sums, steps[1])
             return NoisyCounts(size, Gaussian(scales.size), sums, Gaussian(scales.sums), steps[1])
 
         return answer(question, facts, buy, shrinks=self.shrinks, gaussian=True)

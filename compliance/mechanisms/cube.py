@@ -1,6 +1,6 @@
 """Noise from a cube on N0 and on centred sums: as `counts`, at half the noise and less for many models.
 
-The mathematics is `fairwall.laws.cube`; what is computed from the noisy sums, and their intervals, is as for `counts`.
+The mathematics is `fairwall.laws.cube`; answers and intervals are computed from the noisy sums as for `counts`.
 """
 
 from collections.abc import Callable
@@ -23,16 +23,16 @@ from fairwall.laws.posterior import Seen, posterior
 _VARIANCE_MIN = 1e-6
 
 _UNSEEN = 4.0
-"""Each of one person's values is 1 or -1 at most: of two that differ so half of the square, and of as many again."""
+"""Square, in people per person of a sample, by which two coordinates may differ unseen in the sample.
+
+Each value lies in [-1, 1]: half of the square of their largest difference, for as many people again."""
 
 
 @dataclass(frozen=True)
 class CubeMechanism(Noisy):
-    """Adds noise from one cube to N0 and to all centred sums.
+    """A mechanism of noise from one cube on N0 and all centred sums.
 
-    Parameters
-    ----------
-    shrinks : whether answers are the joint posterior mean of the batch, `fairwall.laws.posterior`.
+    `shrinks`: whether answers are the joint posterior mean of the batch, `fairwall.laws.posterior`.
     """
 
     shrinks: bool = False
@@ -43,53 +43,55 @@ class CubeMechanism(Noisy):
     def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`.
 
-        Of candidates, which are searched, also how gaps may go together by the posterior.
+        For a search's candidates, also the joint posterior of the gaps.
         """
         looked = dict[int | None, tuple[Seen, int]]()
 
-        def buy(asked: Asked) -> NoisyCounts:
-            step = cube_step(epsilon, asked.n)
-            told = asked.stratum.coordinates(step)
-            scales = cube_scales(told.sides, epsilon, size_known=asked.known)
-            if asked.stratum.by_sums:
-                exact = told.of_sums(asked.n0, asked.sums)
+        def buy(purchase: Asked) -> NoisyCounts:
+            step = cube_step(epsilon, purchase.n)
+            coordinates = purchase.stratum.coordinates(step)
+            scales = cube_scales(coordinates.sides, epsilon, size_known=purchase.known)
+            if purchase.stratum.by_sums:
+                exact = coordinates.of_sums(purchase.n0, purchase.sums)
             else:
-                exact = question.sums_of_steps(asked.stratum, told.pieces(asked.stratum.pieces())) * step
+                exact = question.sums_of_steps(purchase.stratum, coordinates.pieces(purchase.stratum.pieces())) * step
             law = scales.law if scales.law.stair else drawn_law(scales.scale, scales.sides, step)
             size, least = None, least_size(law, step)
             if scales.together:
-                size, *released = noise.cube(np.append(float(asked.n0), exact), law.scale, step, least).tolist()
+                size, *released = noise.cube(np.append(float(purchase.n0), exact), law.scale, step, least).tolist()
                 sums = np.array(released)
             else:
                 if scales.size is not None:
-                    size = float(noise.laplace(np.array([float(asked.n0)]), scales.size, 1.0)[0])
+                    size = float(noise.laplace(np.array([float(purchase.n0)]), scales.size, 1.0)[0])
                 sums = noise.cube(exact, law.scale, step, least) if scales.sides else exact
             apart = Laplace(scales.size) if scales.size is not None else law
             expected, totals = None, None
-            if isinstance(asked.stratum, StratumSums):
+            if isinstance(purchase.stratum, StratumSums):
                 # As many coordinates as the other cube has, so that the law is the same.
                 about = np.zeros(law.sides)
-                about[: len(exact)] = told.of_sums(asked.n, asked.stratum.totals)
+                about[: len(exact)] = coordinates.of_sums(purchase.n, purchase.stratum.totals)
                 found = noise.cube(about, law.scale, step, least)[: len(exact)]
-                totals = told.sums(found) + asked.n * told.centres
+                totals = coordinates.sums(found) + purchase.n * coordinates.centres
             elif self.shrinks:
-                few = question.asked.few.strata[question.asked.strata.index(asked.stratum)]
-                with_noise = told, (sums, law), None if size is None else (size, apart)
-                seen, gram = _looked(asked.stratum, few, *with_noise)
-                expected = _expected(asked.stratum, told, seen, gram)
+                few = question.asked.few.strata[question.asked.strata.index(purchase.stratum)]
+                with_noise = coordinates, (sums, law), None if size is None else (size, apart)
+                seen, gram = _looked(purchase.stratum, few, *with_noise)
+                expected = _expected(purchase.stratum, coordinates, seen, gram)
                 if question.candidates is not None:
                     # By all people, of whom `answers` looks at X X'.
-                    of_all = seen if few is asked.stratum else _looked(asked.stratum, asked.stratum, *with_noise)[0]
-                    looked[asked.stratum.label] = of_all, told.sides
+                    of_all = (
+                        seen if few is purchase.stratum else _looked(purchase.stratum, purchase.stratum, *with_noise)[0]
+                    )
+                    looked[purchase.stratum.label] = of_all, coordinates.sides
             # Each of N0 people was rounded, by half a step at most.
             return NoisyCounts(
                 size,
                 apart,
-                told.sums(sums),
+                coordinates.sums(sums),
                 law,
-                asked.n * step / 2 * told.halves,
-                told.centres,
-                told.halves,
+                purchase.n * step / 2 * coordinates.halves,
+                coordinates.centres,
+                coordinates.halves,
                 expected,
                 scales.together,
                 totals=totals,
@@ -114,11 +116,11 @@ class CubeMechanism(Noisy):
 def _looked(
     stratum: Stratum,
     few: Stratum,
-    told: Coordinates,
+    coordinates: Coordinates,
     released: tuple[NDArray[np.float64], CubeNoise],
     size: tuple[float, Laplace | CubeNoise] | None,
 ) -> tuple[Seen, NDArray[np.float64]]:
-    """Say what noisy coordinates tell of a stratum's sums, and N0 where it is released with them; and X X'."""
+    """Return the knowledge of a stratum's sums from noisy coordinates, and from N0 if given; and X X'."""
     sums, law = released
     values, variances = sums, np.full(len(sums), law.variance())
     if size is not None:
@@ -126,30 +128,30 @@ def _looked(
         values, variances = np.append(values, noisy), np.append(variances, of_size.variance())
     # Not so little that rounding errors decide.
     variances = np.maximum(variances, _VARIANCE_MIN)
-    return (_seen if few is stratum else _seen_by_few)(stratum, few, told, values, variances)
+    return (_seen if few is stratum else _seen_by_few)(stratum, few, coordinates, values, variances)
 
 
 def _expected(
-    stratum: Stratum, told: Coordinates, seen: Seen, gram: NDArray[np.float64]
+    stratum: Stratum, coordinates: Coordinates, seen: Seen, gram: NDArray[np.float64]
 ) -> Callable[[float], NDArray[np.float64]]:
-    """Return what the centred sums are by the posterior, given N0."""
+    """Return a function from N0 to the posterior mean of the centred sums."""
 
     def expected(n0: float) -> NDArray[np.float64]:
         found = posterior(gram, seen, n0 / stratum.people, stratum.people)
-        nearest: NDArray[np.float64] = found.mean + n0 * (stratum.means - told.centres)
+        nearest: NDArray[np.float64] = found.mean + n0 * (stratum.means - coordinates.centres)
         return nearest
 
     return expected
 
 
 def _seen(
-    stratum: Stratum, _: Stratum, told: Coordinates, values: NDArray[np.float64], variances: NDArray[np.float64]
+    stratum: Stratum, _: Stratum, coordinates: Coordinates, values: NDArray[np.float64], variances: NDArray[np.float64]
 ) -> tuple[Seen, NDArray[np.float64]]:
-    """Say what noisy coordinates, and N0 after them, tell of a stratum's sums; and X X'."""
+    """Return the knowledge of a stratum's sums from noisy coordinates, and from N0 after them; and X X'."""
     ones, products, cross = np.zeros(len(values)), np.zeros((len(values),) * 2), np.zeros((stratum.rows, len(values)))
     for _people, block in stratum.blocks():
-        rows = told.of(block) * told.step
-        if len(values) > told.sides:
+        rows = coordinates.of(block) * coordinates.step
+        if len(values) > coordinates.sides:
             rows = np.vstack([rows, np.ones(block.shape[1])])
         ones += rows.sum(axis=1)
         products += rows @ rows.T
@@ -158,30 +160,34 @@ def _seen(
 
 
 def _seen_by_few(
-    stratum: Stratum, few: Stratum, told: Coordinates, values: NDArray[np.float64], variances: NDArray[np.float64]
+    stratum: Stratum,
+    few: Stratum,
+    coordinates: Coordinates,
+    values: NDArray[np.float64],
+    variances: NDArray[np.float64],
 ) -> tuple[Seen, NDArray[np.float64]]:
-    """Return the same of very many people, of whom a part says how coordinates go together, and no more.
+    """Return `_seen` for very many people, with correlations of coordinates from a sample, `few`.
 
-    What each coordinate adds up to, and how much it varies, is known of all. That two go together is believed but for
-    what people of whom the part has none may change: `_UNSEEN` of those for whom one of it stands.
+    Each coordinate's sum and variance are those of all people. Correlations are the sample's, less what people unlike
+    any in the sample may change: `_UNSEEN` times the number of people that one of the sample stands for.
     """
-    d, kept, people = told.sides, told.kept, stratum.people
+    d, kept, people = coordinates.sides, coordinates.kept, stratum.people
     sums, products, members = np.zeros(d), np.zeros((d, d)), 0
     for _, block in few.blocks():
-        rows = told.of(block) * told.step
+        rows = coordinates.of(block) * coordinates.step
         sums, products, members = sums + rows.sum(axis=1), products + rows @ rows.T, members + rows.shape[1]
     products -= np.outer(sums, sums) / members
     of_all = stratum.means * (1 - stratum.means) if stratum.by_sums else stratum.variances
-    squares = people * of_all[kept] / told.halves[kept] ** 2
+    squares = people * of_all[kept] / coordinates.halves[kept] ** 2
     believed = np.sqrt(np.maximum(squares - _UNSEEN * people / members, 0.0))
     deviations = np.sqrt(np.diag(products))
     scales = np.divide(believed, deviations, out=np.zeros(d), where=deviations > 0)
     products *= np.outer(scales, scales)
     np.fill_diagonal(products, squares)
     effects = np.zeros((stratum.rows, d))
-    telling = np.flatnonzero(told.place >= 0)
-    effects[telling, told.place[telling]] = (told.sign * told.halves)[telling]
-    cross, ones = effects @ products, told.of_sums(people, stratum.totals)
+    telling = np.flatnonzero(coordinates.place >= 0)
+    effects[telling, coordinates.place[telling]] = (coordinates.sign * coordinates.halves)[telling]
+    cross, ones = effects @ products, coordinates.of_sums(people, stratum.totals)
     gram = cross @ effects.T
     if len(values) > d:
         products, cross = np.pad(products, (0, 1)), np.pad(cross, ((0, 0), (0, 1)))
@@ -196,10 +202,10 @@ def drawn_law(scale: float, sides: int, step: float) -> CubeNoise:
 
 
 def least_size(law: CubeNoise, step: float) -> int:
-    """Return how many steps a staircase's least size has, where one person moves by 1; 0 for sizes of all kinds."""
+    """Return a staircase's least size in steps, where one person moves by 1; 0 for a cube without stairs."""
     return max(1, round(law.gamma / step)) if law.stair else 0
 
 
 def cube_step(epsilon: float, people: int) -> float:
-    """Return the grid's step: 2^-24 of the noise's least scale, and at most 1, in units of what one person moves."""
+    """Return the grid's step: 2^-24 of the noise's least scale, and at most 1, in units of one person's change."""
     return min(1.0, step_for(1 / epsilon, 24, magnitude=people))

@@ -9,7 +9,7 @@ from compliance.noise.sampling import Noise
 
 @dataclass(frozen=True)
 class Exact(ByRecord):
-    """Answers exactly, at an infinite price. A known-bad subject for privacy tests."""
+    """A mechanism of exact answers, at an infinite price. A known-bad subject for privacy tests."""
 
     name: str = "exact"
     title: str = "exact answers"

@@ -1,7 +1,7 @@
 """The choice of the fairest model, by permute and flip (McKenna, Sheldon, NeurIPS 2020).
 
-It is the exponential mechanism's (McSherry, Talwar, FOCS 2007) better brother: the same privacy from the same
-exponentials, never a worse choice, and drawn without a sum of exponentials, exactly.
+Compared with the exponential mechanism (McSherry, Talwar, FOCS 2007) it has the same privacy from the same
+exponentials, is never a worse choice, and is drawn exactly, without a sum of exponentials.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from fairwall.laws.selection import permute_and_flip_exponents, unsigned
 
 @dataclass(frozen=True)
 class ExponentialMechanism(ByRecord):
-    """Chooses the model with the smallest absolute gap: 1 for the chosen one, 0 for all others.
+    """A mechanism that chooses the model with the smallest absolute gap: 1 for it, 0 for all others.
 
-    The batch buys one choice among its models and not a word about any gap, so the price does not grow with their
-    number: a model's score, minus its absolute gap, moves by at most the global sensitivity.
+    The batch buys one choice among its models and no information about the size of any gap, so the price does not grow
+    with their number: a model's score, minus its absolute gap, moves by at most the global sensitivity.
     """
 
     name: str = "exponential"
@@ -52,5 +52,5 @@ def _accepts(exponents: NDArray[np.float64], noise: Noise) -> NDArray[np.bool_]:
 
 
 def without_sign(question: Question) -> Question:
-    """Ask for the absolute gap, see `fairwall.laws.selection.unsigned`."""
+    """Return the question for the absolute gap, see `fairwall.laws.selection.unsigned`."""
     return replace(question, metric=unsigned(question.metric))

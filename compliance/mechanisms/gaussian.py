@@ -13,9 +13,9 @@ from fairwall.laws.noise import Gaussian
 
 @dataclass(frozen=True)
 class GaussianMechanism(Noisy):
-    """Adds independent Gaussian noise to m gaps, whose l2 sensitivity is sqrt(m) times one gap's.
+    """A mechanism of independent Gaussian noise on m gaps, whose l2 sensitivity is sqrt(m) times one gap's.
 
-    See `fairwall.laws.gaussian`, also for what the grid costs.
+    See `fairwall.laws.gaussian`, also for the cost of the grid.
     """
 
     name: str = "gaussian"
@@ -23,7 +23,7 @@ class GaussianMechanism(Noisy):
     guarantee: Guarantee = "approximate"
 
     def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return (epsilon, delta), and for rules that know more, the multiplier."""
+        """Return (epsilon, delta), and the multiplier for rules that use it."""
         require_budget(epsilon, delta)
         return gaussian_cost(epsilon, delta)
 
@@ -39,7 +39,7 @@ class GaussianMechanism(Noisy):
 
 
 def gaussian_cost(epsilon: float, delta: float) -> Loss:
-    """Return the loss of the least Gaussian noise that is (epsilon, delta)-private: just that, and its multiplier."""
+    """Return the loss of the least (epsilon, delta)-private Gaussian noise: epsilon, delta, and its multiplier."""
     if math.isinf(epsilon) or delta == 0:
         return pure(math.inf)
     return Loss(epsilon, delta, Law.GAUSSIAN, gaussian_multiplier(epsilon, delta))

@@ -10,9 +10,10 @@ from fairwall.laws.noise import Laplace
 
 @dataclass(frozen=True)
 class LaplaceMechanism(Noisy):
-    """Adds independent Laplace noise of the public scale m * global sensitivity / epsilon.
+    """A mechanism of independent Laplace noise of the public scale m * global sensitivity / epsilon.
 
-    See `fairwall.laws.calibration.laplace_law`. The sensitivity is enlarged by what rounding to the grid may add.
+    See `fairwall.laws.calibration.laplace_law`. The sensitivity is enlarged by the largest effect of rounding to the
+    grid.
     """
 
     name: str = "laplace"

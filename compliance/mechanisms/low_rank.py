@@ -1,7 +1,6 @@
-"""Noise from one cube on N0 and on sums that models share, and from another on what is left of each.
+"""Noise from one cube on N0 and on sums that models share, and from another on each model's remainder.
 
-The mathematics is `fairwall.laws.low_rank`; what is computed from the noisy sums, and their intervals, is as for
-`counts`.
+The mathematics is `fairwall.laws.low_rank`; answers and intervals are computed from the noisy sums as for `counts`.
 """
 
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from fairwall.laws.low_rank import best_split
 
 @dataclass(frozen=True)
 class LowRankMechanism(Noisy):
-    """Adds noise from one cube to N0 and common sums, and from another to what each model's sum is beyond these."""
+    """A mechanism of noise from one cube on N0 and common sums, and from another on each model's remainder."""
 
     name: str = "low-rank"
     title: str = "noise from two cubes"
@@ -28,29 +27,29 @@ class LowRankMechanism(Noisy):
     def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
 
-        def buy(asked: Asked) -> NoisyCounts:
-            step = cube_step(epsilon, asked.n)
-            split = best_split(asked.stratum.inside, epsilon, step, size_known=asked.known)
+        def buy(purchase: Asked) -> NoisyCounts:
+            step = cube_step(epsilon, purchase.n)
+            split = best_split(purchase.stratum.inside, epsilon, step, size_known=purchase.known)
             measured = split.common, split.own_steps
-            common, own = (question.sums_of_steps(asked.stratum, [rows]) * step for rows in measured)
-            if not asked.known:
-                common = np.append(float(asked.n0), common)
+            common, own = (question.sums_of_steps(purchase.stratum, [rows]) * step for rows in measured)
+            if not purchase.known:
+                common = np.append(float(purchase.n0), common)
             law, own_law = (drawn_law(each.scale, each.sides, step) for each in (split.law, split.own_law))
             if len(common):
                 common = noise.cube(common, law.scale, step)
             if len(own):
                 own = noise.cube(own, own_law.scale, step)
-            size = None if asked.known else float(common[0])
-            shared = common if asked.known else common[1:]
+            size = None if purchase.known else float(common[0])
+            shared = common if purchase.known else common[1:]
             return NoisyCounts(
                 size,
                 law,
                 split.own.sums(own) + split.weights @ shared,
                 own_law,
-                asked.n * split.rounded,
+                purchase.n * split.rounded,
                 split.own.centres,
                 split.own.halves,
-                shared=not asked.known,
+                shared=not purchase.known,
                 common=Common(law, split.weights),
             )
 

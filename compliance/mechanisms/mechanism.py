@@ -1,4 +1,4 @@
-"""What every mechanism can do: say what it does not answer, tell its price, and answer."""
+"""The interface of a mechanism: its refusals, its price, and its answers."""
 
 from __future__ import annotations
 
@@ -25,32 +25,31 @@ from fairwall.laws.quantiles import noise_reach
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
 
 Facts: TypeAlias = Mapping[str, NDArray[Any]]
-"""Numbers that an account has bought and may use again for nothing, by name. Names, types and shapes are public."""
+"""Numbers that an account has bought and may use again free, by name. Names, types and shapes are public."""
 
 Guarantee: TypeAlias = Literal["pure", "approximate", "none"]
 
 _POINT = 1e-9
-"""No interval that noise has made is as narrow."""
+"""Width below which an interval is a point; no noise makes an interval as narrow."""
 
 Joint: TypeAlias = Callable[[int, np.random.Generator], NDArray[np.float64]]
-"""Draws so many sets of a batch's gaps from their joint posterior, shape (draws, m); nothing secret is looked at."""
+"""Draws sets of a batch's gaps from their joint posterior, shape (draws, m), without reading anything secret."""
 
 NO_FACTS: Facts = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """One batch.
+    """One batch of requests.
 
     Parameters
     ----------
     metric : a key of `compliance.records.metrics.METRICS` that the records are audited for.
-    predictions : ndarray
-        Shape (m, n) with m at least 1: m models' predictions for everybody, each in [0, 1], as of
-        `fairwall.laws.values.Values`. Public to who asks.
+    predictions : shape (m, n), m at least 1: each model's prediction for everybody, in [0, 1], see
+        `fairwall.laws.values.Values`. Public to the developer.
     records : secret.
-    stands_for : how many people each of them stands for, who do not exist.
-    candidates : what the models are candidates for, where the least gap is searched for. Public.
+    stands_for : number of people that each simulated person stands for.
+    candidates : of a search for the least gap, if the models are candidates. Public.
     """
 
     metric: str
@@ -65,16 +64,16 @@ class Question:
 
     @property
     def queries(self) -> int:
-        """How many models are asked about: m."""
+        """Number of models in the batch: m."""
         return len(self.predictions)
 
     @cached_property
     def asked(self) -> AskedBatch:
-        """All of it that is public to who asks."""
+        """The part of the batch that is public to the developer."""
         return AskedBatch(self.metric, self.predictions, self.records.labels, self.records.metrics, self.stands_for)
 
     def gaps(self) -> NDArray[np.float64]:
-        """Return what the metric says of each model. Secret."""
+        """Return the metric of each model. Secret."""
         return self._gaps.copy()
 
     @cached_property
@@ -83,25 +82,25 @@ class Question:
         return gaps(self.metric, self.sums())
 
     def sums(self) -> tuple[GroupSums, ...]:
-        """Add up what the metric looks at over each group, for each of its parts. Secret."""
+        """Return sums over each group, for each of the metric's parts. Secret."""
         return self.records.group_sums(self.metric, self.predictions)
 
     def sums_of_steps(self, stratum: Stratum, pieces: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Add up over the disadvantaged what each member counts, in pieces of some rows, (r, people) each. Secret."""
+        """Return sums over the disadvantaged of members' values, given in pieces, (r, people) each. Secret."""
         sums = [self.records.sums_of_disadvantaged(stratum.members, rows) for rows in pieces]
         return np.concatenate([np.empty(0), *sums])
 
     def counts(self) -> Counts:
-        """Count the people by label and group. Secret; by label alone it is public."""
+        """Return the numbers of people by label and group. Secret; by label alone they are public."""
         (n00, n01), (n10, n11) = self._counted("fpr"), self._counted("eo")
         return Counts(n00=n00, n01=n01, n10=n10, n11=n11)
 
     def people(self) -> int:
-        """How many people the metric looks at. Public, since the labels are."""
+        """Return the number of people that the metric reads. Public, since the labels are."""
         return sum(self._counted(self.metric))
 
     def sensitivities(self, beta: float | None = None) -> Sensitivities:
-        """Return how far one flip moves the metric; all but the global sensitivity is secret."""
+        """Return the largest change of the metric by one flip; all but the global sensitivity is secret."""
         # With the labels given, predictive parity may move less where it is defined; but an audit answers 0 where it is
         # not, and between the two a flip moves it by up to 1, which is what it may move by with the labels left open.
         open_labels = len(find_metric(self.metric).strata) == 1
@@ -126,19 +125,17 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What a batch buys.
+    """Answers and facts that a batch buys.
 
     Parameters
     ----------
-    values : ndarray of float64
-        The answers, shape (m,). Not bounded to the metric's range unless the mechanism says so.
-    facts : what else the batch has bought: later batches of the account get it back and pay nothing for it.
-    low, high : ndarray of float64 or None
-        Between what numbers the exact gaps lie with a probability of at least `fairwall.laws.quantiles.LEVEL`
-        each, shape (m,), whoever is who; computed from what is released and from public numbers alone. They may lie
-        outside the metric's range. None where no such numbers are known.
-    likely : between what numbers they are believed to lie as often, where that is something else.
-    joint : what is believed of all gaps together, where that is more than each answer's interval says.
+    values : the answers, shape (m,). Not bounded to the metric's range unless the mechanism says so.
+    facts : bought with the answers: later batches of the account may use them free.
+    low, high : guaranteed intervals, shape (m,): each holds the exact gap with a probability of at least
+        `fairwall.laws.quantiles.LEVEL`, whatever the protected attributes; computed from the release and public numbers
+        alone. May exceed the metric's range. None where not known.
+    likely : intervals believed to hold the gaps with that probability, if not the guaranteed ones.
+    joint : joint posterior of all gaps, if it tells more than the intervals do.
     """
 
     values: NDArray[np.float64]
@@ -150,19 +147,19 @@ class Release:
 
 
 def exactly(gaps: NDArray[np.float64]) -> Release:
-    """Release gaps without noise: their intervals are points."""
+    """Return gaps without noise, with intervals that are points."""
     return Release(gaps, low=gaps, high=gaps)
 
 
 def ends_of(release: Release) -> tuple[Ends, Ends]:
-    """Return the intervals of answers, guaranteed and likely; NaN where there is none."""
+    """Return the guaranteed and the likely intervals of answers; NaN for none."""
     unknown = np.full(release.values.shape, np.nan)
     guaranteed = (unknown, unknown) if release.low is None or release.high is None else (release.low, release.high)
     return guaranteed, release.likely or guaranteed
 
 
 def require_inside(released: Release, metric: str) -> None:
-    """Look whether each answer lies in its intervals, as they are told; AssertionError where one does not.
+    """Raise AssertionError if an answer, cut to the metric's range, lies outside one of its intervals.
 
     That would be a fault of the mechanism, and nothing is charged for it.
     """
@@ -175,11 +172,11 @@ def require_inside(released: Release, metric: str) -> None:
 
 
 def within_ends(values: NDArray[np.float64], *intervals: Ends) -> NDArray[np.float64]:
-    """Move answers to the nearest number in each of their intervals, the last one at any rate; NaN stays NaN.
+    """Return answers moved to the nearest number in each of their intervals, the last taking precedence; NaN stays NaN.
 
-    An interval is cut to what people of these predictions can have, and an answer may have been moved by a prior: both
-    are public, and so the nearest number that the interval holds is the better answer. None becomes infinite, or is
-    moved into a point, which is left where noise was beyond all that can be.
+    An interval is cut to what people with these predictions can have, and an answer may have been moved by a prior:
+    both are public, so the nearest number in the interval is the better answer. No answer becomes infinite, or is moved
+    into a point, which remains where noise exceeded everything possible.
     """
     for low, high in intervals:
         moved = np.fmax(low, np.fmin(high, values))
@@ -190,14 +187,14 @@ def within_ends(values: NDArray[np.float64], *intervals: Ends) -> NDArray[np.flo
 
 
 def around(values: NDArray[np.float64], ends: Ends) -> Ends:
-    """Let intervals reach to their answers, which are finite, and were rounded since; NaN stays NaN."""
+    """Return intervals extended to their answers, which are finite and were rounded since; NaN stays NaN."""
     low, high = ends
     beyond = np.isnan(values) | np.isnan(low) | np.isnan(high)
     return np.where(beyond, low, np.minimum(low, values)), np.where(beyond, high, np.maximum(high, values))
 
 
 def with_interval(values: NDArray[np.float64], law: Law, step: float) -> Release:
-    """Release values that noise of a public law was added to, on a grid of this step."""
+    """Return a release of values with noise of a public law, on a grid of this step, and its guaranteed intervals."""
     # The exact gap was rounded before.
     reach = noise_reach(law) + step
     return Release(values, low=values - reach, high=values + reach)
@@ -212,53 +209,43 @@ class Mechanism(Protocol):
 
     @property
     def title(self) -> str:
-        """What people call it, in reports."""
+        """The mechanism's name in reports."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """Which privacy is promised: epsilon alone, epsilon and delta, or none."""
+        """The kind of privacy guarantee: epsilon alone, epsilon and delta, or none."""
 
     def __hash__(self) -> int:
-        """Tell it from others: a mechanism does not change."""
+        """Return a hash: a mechanism is immutable."""
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
-        """Return why such a batch is not answered, None where it is. Public: it depends on these three alone."""
+        """Return why the batch is refused, None if it is answered. Public: it depends on these three alone."""
 
     def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return the privacy map: the loss that a batch asked for at (epsilon, delta) is charged; maybe infinite.
+        """Return the privacy map: the loss charged for a batch at (epsilon, delta); may be infinite.
 
-        Raises ValueError for epsilon <= 0 or NaN, or delta outside [0, 1).
+        ValueError for epsilon <= 0 or NaN, or delta outside [0, 1).
         """
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
-        """Return the answers to one batch.
+        """Return the answers to one batch, on a grid that depends on public numbers alone, unless epsilon is infinite.
 
         ValueError for an argument out of range, or a batch that `refuses` refuses.
 
-        Parameters
-        ----------
-        question : the batch. Secret.
-        facts : what earlier batches of the same account have released.
-        epsilon : privacy budget of the whole batch, above 0; infinite for no noise.
-        delta : the same, in [0, 1).
-        noise : where the noise comes from.
-
-        Returns
-        -------
-        Release
-            Every value lies on a grid that depends on public numbers alone, unless epsilon is infinite.
+        `question`: secret. `facts`: released by earlier batches of the same account. `epsilon`: of the whole batch,
+        above 0; infinite for no noise. `delta`: of the whole batch, in [0, 1).
         """
 
 
 @runtime_checkable
 class Reusable(Protocol):
-    """A mechanism that may answer from what an account has bought before, for nothing."""
+    """A mechanism that may answer free from an account's earlier purchases."""
 
     def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
-        """Return whether a batch asked for at epsilon costs nothing, given what earlier batches have released.
+        """Return whether a batch at epsilon is free, given what earlier batches have released.
 
-        It is free if and only if one stored release suffices to answer it; of very many releases only some are looked
-        at. This depends on the question's predictions, never on the protected attributes or the noise.
+        It is free if and only if one stored release suffices to answer it; of very many releases only some are
+        examined. This depends on the question's predictions, never on the protected attributes or the noise.
         """
 
 
@@ -275,13 +262,13 @@ class Choosing(Protocol):
         delta: float,
         question: Question | None = None,
     ) -> Mechanism:
-        """Return what answers a batch of so many queries, about so many people in the metric's strata.
+        """Return the mechanism for a batch of `queries` models, about `people` people in the metric's strata.
 
-        With the question, what answers this very batch, by its predictions; never by the protected attributes.
+        With the question, the mechanism for this very batch, by its predictions; never by the protected attributes.
         """
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:
-        """Return all that may be chosen at this delta."""
+        """Return all mechanisms that may be chosen at this delta."""
 
 
 def chosen(
@@ -293,12 +280,12 @@ def chosen(
     delta: float,
     question: Question | None = None,
 ) -> Mechanism:
-    """Return what answers a batch: the mechanism, or the one that it chooses. See `Choosing.chosen`."""
+    """Return the mechanism that answers a batch: the given mechanism or its choice. See `Choosing.chosen`."""
     if isinstance(mechanism, Choosing):
         return mechanism.chosen(metric, people, queries, epsilon, delta, question)
     return mechanism
 
 
 def candidates(mechanism: Mechanism, delta: float) -> tuple[Mechanism, ...]:
-    """Return what may answer a batch at this delta."""
+    """Return the mechanisms that may answer a batch at this delta."""
     return mechanism.candidates(delta) if isinstance(mechanism, Choosing) else (mechanism,)

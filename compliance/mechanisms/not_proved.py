@@ -1,4 +1,4 @@
-"""Mechanisms of others: what they promise is not proved here, and each answer is looked at before it leaves."""
+"""Plug-in mechanisms of others: their promises are not proved here, and each answer is checked before it leaves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairwall.plugins import Plugin
 
 @dataclass(frozen=True, eq=False)
 class NotProved:
-    """A plug-in's mechanism. It may not answer for nothing, nor choose others. See `Mechanism`."""
+    """A plug-in's mechanism. It may not answer free, nor choose other mechanisms. See `Mechanism`."""
 
     plugin: Plugin
     own: Mechanism
@@ -26,12 +26,12 @@ class NotProved:
 
     @property
     def title(self) -> str:
-        """Its own title, and that nobody here vouches for it."""
+        """The plug-in's title, marked as not proved here."""
         return f"{self.own.title} (not proved here)"
 
     @property
     def guarantee(self) -> Guarantee:
-        """What it promises."""
+        """The plug-in's promised guarantee."""
         return self.own.guarantee
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
@@ -39,13 +39,13 @@ class NotProved:
         return self.plugin.call(self.own.refuses, metric, epsilon, delta)
 
     def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return what it says that a batch costs, which must be a `Loss`."""
+        """Return the plug-in's price of a batch, which must be a `Loss`."""
         loss = self.plugin.call(self.own.cost, epsilon, delta)
         self.plugin.require(isinstance(loss, Loss), "its cost is no Loss")
         return loss
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
-        """Return its answers, which must be one finite float64 a model."""
+        """Return the plug-in's answers, which must be one finite float64 a model."""
         release = self.plugin.call(self.own.release, question, facts, epsilon, delta, noise)
         self.plugin.require(isinstance(release, Release), "released no Release")
         for what, values in (("answers", release.values), ("low", release.low), ("high", release.high)):
@@ -59,7 +59,7 @@ class NotProved:
 
 
 def of_others(plugin: Plugin, mechanism: Mechanism) -> Mechanism:
-    """Take a plug-in's mechanism; refused is what has not what every mechanism has."""
+    """Wrap a plug-in's mechanism; refused if an attribute of `Mechanism` is missing or wrong."""
     missing = [each for each in dir(Mechanism) if not each.startswith("_") and not hasattr(mechanism, each)]
     plugin.require(not missing, f"is no mechanism: it has no {', '.join(missing)}")
     plugin.require(getattr(mechanism, "name", None) == plugin.name, f"its mechanism is not named {plugin.name}")

@@ -1,4 +1,4 @@
-"""No protection: whether each gap passes, which many an audit takes for a private answer because it is one bit."""
+"""No protection: whether each gap passes, which some audits take for a private answer because it is one bit."""
 
 import math
 from dataclasses import dataclass
@@ -12,19 +12,17 @@ from compliance.noise.sampling import Noise
 
 @dataclass(frozen=True)
 class PassFail(ByRecord):
-    """Says of each model whether it fails, at an infinite price: 1 where its gap is above a limit, 0 where it passes.
+    """A mechanism of exact verdicts, at an infinite price: 1 where a model's gap is above a limit, 0 where it passes.
 
-    A signed gap fails on either side, as audits against disparity in any direction do: its absolute value counts. So
-    no verdict tells which group is the favoured one, whatever the metric. Equality passes. The ratio of disparate
-    impact is compared with the limit as it is, an infinite one fails, and one that is not defined passes.
+    A signed gap fails on either side, as audits against disparity in any direction do: its absolute value counts. So no
+    verdict tells which group is favoured, whatever the metric. Equality passes. The ratio of disparate impact is
+    compared with the limit as it is, an infinite one fails, and an undefined one passes.
 
-    A bit is exact all the same: a row whose gap lies at the limit turns it with one person, and
+    A bit is exact all the same: a row whose gap lies at the limit flips with one person, and
     `developer.reveal.strategies.verdicts` recovers everybody from little more bits than the attributes have. A
     known-bad subject for privacy tests.
 
-    Parameters
-    ----------
-    threshold : the policy's limit of the absolute value, at least 0. Public.
+    `threshold`: the policy's limit of the absolute value, at least 0. Public.
     """
 
     threshold: float = 0.1

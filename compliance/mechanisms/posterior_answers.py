@@ -1,16 +1,16 @@
-"""Answers and intervals of a batch from noisy sums that it shares, by the joint posterior (`fairwall.laws.posterior`).
+"""Answers and intervals of a batch from noisy sums it shares, by the joint posterior (`fairwall.laws.posterior`).
 
-**Intervals.** u, what the disadvantaged add up to beyond their share of the total, is about as far from the answer as
-`Posterior.within` says: a mixture of what the prior believes and of what the sums say without it. N0 errs besides: a
-gap is -u n / (N0 N1), so that N0 off by d counts like u off by u (1/N0 - 1/N1) d. At each end u is taken as it is
-there, not as the answer has it: where N0 is small, gaps may be much larger than answered, and hardly smaller. Gaps and
-ratios are monotone in u, and so their ends are where u has its ends. Of predictive parity, which is a difference of
-ratios of two sums, the derivative at the answer says how both of them move it. Where a sum is as large or as small as
-N0 lets it be, N0's own error moves that end as well.
+**Intervals.** u, the sum over the disadvantaged beyond their share of the total, has the distance from the answer that
+`Posterior.within` gives: a mixture of the prior and of the sums without it. N0 has its own error: a gap is -u n / (N0
+N1), so that an error d of N0 counts like an error u (1/N0 - 1/N1) d of u. At each end u is taken as it is there, not as
+in the answer: where N0 is small, gaps may be much larger than answered, and hardly smaller. Gaps and ratios are
+monotone in u, and so their ends are at the ends of u. For predictive parity, a difference of ratios of two sums, the
+derivative at the answer combines both. Where a sum is as large or as small as N0 allows, N0's own error moves that end
+as well.
 
-How predictions go with the protected attribute among people whom no sum tells apart is known by the prior alone: that
-the leading direction there goes with it to some extent is counted besides. Models of one batch agree, and so do their
-errors: of single batches it can be few that lie in their intervals.
+The correlation of predictions with the protected attribute among people whom no sum tells apart is known by the prior
+alone: intervals include some correlation of the leading direction there. Models of one batch agree, and so do their
+errors: in a single batch few gaps may lie in their intervals.
 """
 
 from __future__ import annotations
@@ -35,21 +35,18 @@ from fairwall.laws.posterior import Posterior, Seen, posterior
 _WIDER_SUM = 1.15
 
 _TURNS = 3
-"""How often the end of an interval is looked for, each time with N0's error as large as it is at the last one."""
+"""Iterations that find an interval's end, each with N0's error as at the last one."""
 
 _EXCESS_MAX = 20.0
-"""Noise with more is 0 in 19 of 20 cases and more."""
+"""Largest excess kurtosis counted: noise with more is 0 in at least 19 of 20 cases."""
 
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """What is known of a stratum.
+    """Released knowledge of a stratum.
 
-    Parameters
-    ----------
-    size, size_variance : N0 as released, and the variance of its noise.
-    seen : the noisy sums.
-    excess : the excess kurtosis of all noise on N0 together; 0 for normal noise.
+    `size`, `size_variance`: N0 as released, and the variance of its noise. `seen`: the noisy sums. `excess`: excess
+    kurtosis of all noise on N0 together; 0 for normal noise.
     """
 
     size: float
@@ -59,14 +56,14 @@ class Told:
 
 
 Look = Callable[[Stratum], Told]
-"""From a stratum to what is known of it."""
+"""Maps a stratum to its released knowledge."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """A stratum, what is known of it, and what it comes to: N0 in a possible size, and the posterior of u.
+    """A stratum with its released knowledge, N0 moved to a possible size, and the posterior of u.
 
-    `fewest` people are in each group at least, and `models` are asked about.
+    `fewest` is the least number of people in each group, and `models` the number of models in the batch.
     """
 
     stratum: Stratum
@@ -87,21 +84,21 @@ class _Known:
         return posterior(self.stratum.gram, self.told.seen, self.size / self.people, self.people).near()
 
     def by_size(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how far each u is as good as off, where N0 is off by a standard deviation."""
+        """Return the change of each u that equals the effect of one standard deviation of N0's noise."""
         one_person: NDArray[np.float64] = u * (1 / self.size - 1 / (self.people - self.size))
         return one_person * math.sqrt(self.told.size_variance)
 
     def ends(self, level: float, wider: float) -> NDArray[np.float64]:
-        """Return the largest and the least u that may be, shape (2, m)."""
+        """Return the upper and the lower ends of u, shape (2, m)."""
         ends = mean = self.found.mean
         for _ in range(_TURNS):
             ends = mean + wider * np.array([[1.0], [-1.0]]) * self.found.within(level, self.by_size(ends) ** 2)
         return ends
 
     def sums(self, u: NDArray[np.float64], larger: float = 0.0) -> list[GroupSums]:
-        """Return possible sums of each part, for values in [0, 1], where either group may be so much larger.
+        """Return possible sums of each part, for values in [0, 1], where either group may be larger by `larger`.
 
-        Where all or none are in one group, that moves the gap as if the sum were larger or smaller than may be.
+        Where all or none are in one group, the larger group allows sums beyond those possible for N0.
         """
         n, size, means = self.people, self.size, self.stratum.means
         up, down = min(larger, n - self.fewest - size), min(larger, size - self.fewest)
@@ -114,24 +111,16 @@ class _Known:
         ]
 
     def draws(self, count: int, wider: float, generator: np.random.Generator) -> list[list[GroupSums]]:
-        """Draw sums of each part as they may be, so many times."""
+        """Draw the sums of each part from their posterior, `count` times."""
         moved = self.found.draws(count, generator) - self.found.mean
         moved += self.by_size(self.found.mean) * generator.standard_normal((count, 1))
         return [self.sums(self.found.mean + wider * one) for one in moved]
 
 
 def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, Joint]:
-    """Answer a batch.
+    """Return answers and likely intervals of a batch, shape (m,) each, and a sampler of their joint posterior.
 
-    Parameters
-    ----------
-    question : the batch.
-    look : called once for each stratum of the metric.
-
-    Returns
-    -------
-    values, likely, joint : NDArray[np.float64], Ends, Joint
-        Shape (m,) each, but for what draws them together.
+    `look`: called once for each stratum of the metric.
     """
     metric = find_metric(question.metric)
     strata = [
@@ -165,9 +154,9 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, 
 
 
 def _of_sum(parts: list[Ends]) -> Ends:
-    """Make intervals of a sum of absolute gaps: as wide as independent errors add up, and a little wider.
+    """Return intervals of a sum of absolute gaps: as wide as independent errors add up, and a little wider.
 
-    Where both gaps are 0, so that signs are lost, the sum of two normal errors of one size is beyond that in 4.8%.
+    Where both gaps are 0, so that signs are lost, the sum of two normal errors of one size exceeds that in 4.8%.
     """
     half = _WIDER_SUM * np.sqrt(sum(((high - low) / 2) ** 2 for low, high in parts))
     middle = sum(np.abs(high + low) / 2 for low, high in parts)
@@ -191,9 +180,9 @@ def _ends_of_ratios(metric: Metric, known: _Known, wider: float) -> Ends:
 
 
 def _wider(metric: Metric, excess: float) -> float:
-    """Return how many times as far as of a normal law intervals reach: with heavier tails, as Cornish and Fisher say.
+    """Return the factor on a normal interval's width for heavier tails (Cornish and Fisher's expansion).
 
-    Whole-number noise of little variance is 0 mostly, and 1 more often than a normal law has it.
+    Whole-number noise of little variance is 0 mostly, and 1 more often than under a normal distribution.
     """
     return 1 + (_normal_reach(metric) ** 2 - 3) * min(excess, _EXCESS_MAX) / 24
 

@@ -1,4 +1,4 @@
-"""What mechanisms have in common: what they refuse, what a batch costs, and exact answers at an infinite epsilon."""
+"""Base classes of mechanisms: refusals, prices, and exact answers at an infinite epsilon."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def require_budget(epsilon: float, delta: float) -> None:
 
 
 class ByRecord:
-    """What follows from a mechanism's guarantee and its row in `MECHANISM_LAWS`: what it refuses, and its price.
+    """Refusals and prices that follow from a mechanism's guarantee and its row in `MECHANISM_LAWS`.
 
     A price is the promise, (epsilon, delta), for a whole batch of however many models: never the smaller loss that the
     counts may have, which are secret.
@@ -41,7 +41,7 @@ class ByRecord:
         return reason or (refuse_without_delta(self.name, delta) if law.needs_delta else None)
 
     def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return what the guarantee promises; infinity where it promises nothing. See `Mechanism.cost`."""
+        """Return the guarantee's promise; infinity for no guarantee. See `Mechanism.cost`."""
         require_budget(epsilon, delta)
         if self.guarantee == "none":
             return pure(math.inf)
@@ -49,7 +49,7 @@ class ByRecord:
 
 
 class Noisy(ByRecord):
-    """What every mechanism has in common that adds noise for a finite epsilon, and none for an infinite one."""
+    """The base of mechanisms that add noise for a finite epsilon, and none for an infinite one."""
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return the answers to one batch. See `Mechanism.release`."""

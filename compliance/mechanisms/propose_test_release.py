@@ -1,24 +1,24 @@
-r"""Propose, test, release (Dwork, Lei, STOC 2009): noise for groups that are large enough, if they prove to be.
+r"""Propose, test, release (Dwork, Lei, STOC 2009): noise for large groups, released only if a test finds them large.
 
 **Propose.** The policy guesses a least share of the minority. In a stratum of n people it stands for b = max(2,
-ceil(share n)) people, and for the bound B = flip_sensitivity(n, b): while both groups have at least b people, one
-flip moves the metric by at most B, since that bound falls up to the middle. For b = 2 it holds always; and where groups
-are known to have at least g people, b is g + 1 at least, for which it always holds.
+ceil(share n)) people, and for the bound B = flip_sensitivity(n, b): while both groups have at least b people, one flip
+moves the metric by at most B, since that bound falls up to the middle. For b = 2 it holds always; and where groups are
+known to have at least g people, b is g + 1 at least, for which it always holds.
 
 **Test.** With a = min(n0, n1), D = max(0, a - b + 1) flips lead to a data set where B does not hold; for two strata the
-smaller D counts, of which one flip touches one. D moves by at most 1. It gets discrete Laplace noise,
-P(k) = (1-q)/(1+q) q^|k|, q = exp(-epsilon1), and passes if it reaches t, the least t >= 1 with
-P(noise >= t) = q^t/(1+q) <= delta.
+smaller D counts, of which one flip touches one. D moves by at most 1. It gets discrete Laplace noise, P(k) =
+(1-q)/(1+q) q^|k|, q = exp(-epsilon1), and passes if it reaches t, the least t >= 1 with P(noise >= t) = q^t/(1+q) <=
+delta.
 
-**Release.** What passes is released with Laplace noise of scale m B/epsilon2, what fails is NaN for all models.
-epsilon1 + epsilon2 = epsilon, and
+**Release.** If the test passes, answers have Laplace noise of scale m B/epsilon2; if it fails, they are NaN for all
+models. epsilon1 + epsilon2 = epsilon, and
 
 * if B holds for one of two neighbours, the metric moves by at most B between them: the test's loss and the release's
   add up to epsilon, with no delta;
 * otherwise D = 0 for both: they pass with the same probability, at most delta, and fail with the same probability.
   Whatever is released when passing has probability at most delta. No epsilon, delta.
 
-So it is (epsilon, delta) and not their sum over the two cases. **Failing is an outcome like any other**: it tells
+So it is (epsilon, delta) and not their sum over the two cases. **Failing is an outcome like any other**: it reveals
 something about the group's size, is covered by this proof, and is charged in full.
 """
 
@@ -40,13 +40,11 @@ from fairwall.laws.proposal import MINORITY_SHARE, TEST_SHARE, proposed_bound, p
 
 @dataclass(frozen=True)
 class ProposeTestRelease(Noisy):
-    """Adds little noise where the test finds both groups large, and says nothing, NaN, where it does not.
+    """A mechanism of little noise where a test finds both groups large, and of no answer, NaN, where it does not.
 
-    Parameters
-    ----------
-    minority_share : the least share of a stratum's smaller group that the noise is made for, in (0, 1/2]. Public: a
-        guess, from the census for instance, and never from the records.
-    test_share : the part of epsilon that the test spends, in (0, 1).
+    `minority_share`: least share of a stratum's smaller group for which the noise is made, in (0, 1/2]. Public: a
+    guess, from the census for instance, and never from the records. `test_share`: the part of epsilon that the test
+    spends, in (0, 1).
     """
 
     minority_share: float = MINORITY_SHARE
@@ -76,7 +74,7 @@ class ProposeTestRelease(Noisy):
         return released_law(bound, queries, epsilon, self.test_share)
 
     def proposed_size(self, people: int, minimum_group: int = 1) -> int:
-        """Return b for a stratum of so many people, at least 2g+1."""
+        """Return b for a stratum of this many people, at least 2g+1."""
         return proposed_size(people, self.minority_share, minimum_group)
 
     def distance(self, minority: int, people: int, minimum_group: int = 1) -> float:
@@ -85,7 +83,7 @@ class ProposeTestRelease(Noisy):
         return math.inf if size == minimum_group + 1 else max(0, minority - size + 1)
 
     def passing_distance(self, epsilon: float, delta: float) -> int:
-        """Return t, what the noisy distance has to reach."""
+        """Return t, the noisy distance at which the test passes."""
         rate = epsilon * self.test_share
         least = max(1, math.ceil(-(math.log(delta) + math.log1p(math.exp(-rate))) / rate))
         # The quotient may have been rounded down.
@@ -117,7 +115,7 @@ class ProposeTestRelease(Noisy):
 
 
 def _strata(metric: str, labels: NDArray[np.uint8]) -> dict[int | None, int]:
-    """Count the people of each stratum, by label; public."""
+    """Return the number of people of each stratum, by label; public."""
     return {
         label: labels.size if label is None else int(np.count_nonzero(labels == label))
         for label in find_metric(metric).strata

@@ -1,17 +1,17 @@
 r"""Randomized response on the protected attribute itself (Warner 1965): noisy copies of it, sold to an account.
 
-Every person's a is turned over with probability p = 1/(1 + e^epsilon), independently: pure epsilon, for all people and
-all metrics at once. Everything afterwards is a function of the noisy attributes and of public numbers, and free.
-Who asks at a larger epsilon than any before buys one more copy, drawn independently, and epsilons add up: the worst
-outcome of each copy is the worst of all together. Estimates combine the copies by each person's likelihood.
+Every person's a is flipped with probability p = 1/(1 + e^epsilon), independently: pure epsilon, for all people and all
+metrics at once. Everything afterwards is a function of the noisy attributes and of public numbers, and free. A request
+at a larger epsilon than any before buys one more copy, drawn independently, and epsilons add up: the worst outcome of
+each copy is the worst of all together. Estimates combine the copies by each person's likelihood.
 `fairwall.laws.response` has the price and the estimates of sums over a group.
 
 **Metrics** are ratios of such sums. They are consistent, with a bias of the order of the variance of the estimated
-group size over its square. Sums and sizes that cannot be (a group of less than one person, more people than there
-are, a sum above the group's size) are moved to the nearest that can, which brings them nearer to the truth and biases
-them too. The standard deviation of a gap is about sqrt(n p(1-p))/(1-2p) times (1/n0 + 1/n1) times the spread of
-predictions: it falls with sqrt(n) only, where noise on a batch's answers falls with n, but it does not grow with the
-number of models.
+group size over its square. Impossible sums and sizes (a group of less than one person, more people than there are, a
+sum above the group's size) are moved to the nearest possible one, which brings them nearer to the truth and biases them
+too. The standard deviation of a gap is about sqrt(n p(1-p))/(1-2p) times (1/n0 + 1/n1) times the spread of predictions:
+it falls with sqrt(n) only, where noise on a batch's answers falls with n, but it does not grow with the number of
+models.
 
 Intervals are `compliance.intervals.response`.
 """
@@ -36,18 +36,18 @@ from fairwall.laws.response import response_estimates, turning_probability
 from fairwall.laws.values import AT_ONCE, part_values, sums_over
 
 ATTRIBUTES = "randomized-response.protected"
-"""The fact: everybody's attribute as it came out in each copy, shape (copies, n); (n,) in old ledgers."""
+"""Name of the fact that holds everybody's attribute in each copy, shape (copies, n); (n,) in old ledgers."""
 
 EPSILON = "randomized-response.epsilon"
-"""The fact: what each copy was turned over with, shape (copies,)."""
+"""Name of the fact that holds each copy's epsilon, shape (copies,)."""
 
 
 @dataclass(frozen=True)
 class RandomizedResponse(ByRecord):
-    """Turns attributes over, and answers every batch of the account from what came out.
+    """A mechanism that flips attributes at random, and answers every batch of the account from the result.
 
     An account's first batch buys noisy attributes, at that batch's epsilon, and so does each one at a larger epsilon;
-    `is_free` tells the others, which draw nothing. Answers are bounded to the metric's range.
+    other batches are free (`is_free`) and draw nothing. Answers are bounded to the metric's range.
     """
 
     name: str = "randomized-response"
@@ -81,7 +81,7 @@ class RandomizedResponse(ByRecord):
 
 
 def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
-    """Turn everybody over once more; the copies bought before stand in front, since a fact replaces its namesake."""
+    """Draw one more noisy copy, after the copies bought before: a fact replaces the earlier one of its name."""
     records = question.records
     turned = records.turned(noise.bernoulli(turning_probability(epsilon), records.people))
     before = np.atleast_2d(facts[ATTRIBUTES]) if ATTRIBUTES in facts else np.empty((0, records.people))
@@ -92,7 +92,7 @@ def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict
 
 
 def _estimates(question: Question, noisy: NDArray[np.float64], probability: float) -> Iterator[GroupSums]:
-    """Estimate the sums of each of the metric's parts; public, since the labels and predictions are."""
+    """Yield the estimated sums of each of the metric's parts; public, since the labels and predictions are."""
     for members, values in part_values(question.metric, question.predictions, question.records.labels):
         people, totals = int(np.count_nonzero(members)), sums_over(members, values)
         size, sums = sums_over(members, noisy[np.newaxis]), sums_over(members, values * noisy)

@@ -1,17 +1,16 @@
 """The mechanism with the smallest median error, chosen from public numbers alone (`fairwall.laws.standings`).
 
-**Twice.** First by numbers that are known before the batch is; then, where that names a mechanism that adds noise to
-gaps, sums or attributes, once more by the batch's predictions, which are public to who asks
-(`fairwall.laws.choice`).
+**Twice.** First by numbers that are known before the batch; then, where that names a mechanism that adds noise to gaps,
+sums or attributes, once more by the batch's predictions, which are public to the developer (`fairwall.laws.choice`).
 
 **Randomized response** has the smallest error wherever epsilon is large, from 3 or so on for few people or many models,
-because it then turns few people over: it publishes A. It costs what any other costs. Whichever batch chooses it buys
-noisy attributes, and all later batches of the account that name no larger epsilon are answered from them for nothing,
+because it then flips few people's attributes: it publishes A. It costs what any other mechanism costs. A batch that
+chooses it buys noisy attributes, and all later batches of the account at no larger epsilon are answered from them free,
 whatever would have been chosen for them. No free answer depends on the records.
 
-**The price** is that of what is chosen, which is public: of Gaussian noise the ledger knows the multiplier, and a pure
-mechanism is charged no delta. Where `reveal_max` leaves less to choose from at a larger epsilon, a batch spends less
-than it is asked for, what answers it best, and is charged that (`fairwall.laws.choice.best_for`).
+**The price** is that of the chosen mechanism, which is public: the ledger knows the multiplier of Gaussian noise, and a
+pure mechanism is charged no delta. Where `reveal_max` leaves less to choose from at a larger epsilon, a batch spends
+the smaller epsilon that answers it best, and is charged that (`fairwall.laws.choice.best_for`).
 """
 
 import math
@@ -58,11 +57,11 @@ _CELLS_ANEW = CellsMechanism(anew=True)
 
 @dataclass(frozen=True)
 class Recommended(ByRecord):
-    """Answers with the mechanism that `standings` puts first, its answers clamped to the metric's range.
+    """A mechanism that answers with the first of `standings`, its answers clamped to the metric's range.
 
-    Where the midpoint comes first it is the best mechanism all the same: an account has been charged for more. An
-    account that has bought noisy attributes is answered from them, and from cells where they tell enough of its models.
-    With `promise` "guaranteed" what promises the narrowest guaranteed interval answers instead, and cells never do.
+    Where the midpoint comes first it is the best mechanism all the same, since the account is charged. An account that
+    has bought noisy attributes is answered from them, and from cells where they tell enough of its models. With
+    `promise` "guaranteed" the mechanism with the narrowest guaranteed interval answers instead, and cells never do.
     """
 
     shares: Shares = DEFAULT_SHARES
@@ -93,10 +92,7 @@ class Recommended(ByRecord):
     def reveals(
         self, metric: str, people: int, queries: int, epsilon: float, delta: float, exposed: int | None = None
     ) -> float:
-        """Return the balanced accuracy of the best attack with a batch, whatever is chosen for it.
-
-        `exposed` is as of `choose`.
-        """
+        """Return the balanced accuracy of the best attack with a batch, for any choice; `exposed` as in `choose`."""
         exposed = people if exposed is None else exposed
         names = self.answering(metric, people, queries, epsilon, delta, exposed)
         first, *others = (revealed(one, metric, exposed, queries, epsilon, delta, self.shares) for one in names)
@@ -105,14 +101,14 @@ class Recommended(ByRecord):
     def answering(
         self, metric: str, people: int, queries: int, epsilon: float, delta: float, exposed: int
     ) -> list[str]:
-        """Name what may answer a batch, first what does where nothing is known of its predictions."""
+        """Return the names of mechanisms that may answer a batch, first the one chosen without its predictions."""
         name = best(metric, people, queries, self._allowance(epsilon, delta), exposed).removesuffix(SHRUNK)
         # Two cubes may be as one, or tell more.
         names = [name, *([LowRankMechanism.name] if is_purely_noisy(name) else [])]
         return names + ([CELLS] if is_purely_noisy(name) and queries >= CELLS_FROM else [])
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:
-        """Return all that may be chosen at this delta."""
+        """Return all mechanisms that may be chosen at this delta."""
         laws = MECHANISM_LAWS.items()
         names = [name for name, law in laws if law.recommendable and (delta or not law.needs_delta)]
         found = answerers(Limit(shares=self.shares))
@@ -121,7 +117,7 @@ class Recommended(ByRecord):
     def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
         """Return whether the account has bought noisy attributes at this epsilon or a larger one, or cells.
 
-        Those answer a question about models that they tell nearly as much of as a purchase at epsilon would.
+        Cells answer free if they tell nearly as much of the question's models as a purchase at epsilon would.
         """
         return self._free(facts, epsilon, question) is not None
 
@@ -139,9 +135,9 @@ class Recommended(ByRecord):
         return replace(released, values=np.clip(released.values, *metric_range(question.metric)))
 
     def _free(self, facts: Facts, epsilon: float, question: Question | None) -> Mechanism | None:
-        """Return what answers from what was bought before, and None where nothing does.
+        """Return the mechanism that answers from earlier purchases, None if none does.
 
-        Whatever delta is: `is_free`, by which a batch is charged, does not know it.
+        It does not depend on delta: `is_free`, by which a batch is charged, does not know it.
         """
         if not facts:
             return None
@@ -159,13 +155,12 @@ class Recommended(ByRecord):
 
     @cached_property
     def _answerers(self) -> Mapping[str, Mechanism]:
-        """What answers, by the rows of `standings`."""
         return answerers(Limit(self.reveal_max, self.shares))
 
 
 @dataclass(frozen=True)
 class _Spending(ByRecord):
-    """A mechanism that spends a smaller epsilon than it is asked to, and costs that."""
+    """A mechanism that spends, and costs, a smaller epsilon than the batch's."""
 
     mechanism: Mechanism
     epsilon: float
@@ -174,7 +169,7 @@ class _Spending(ByRecord):
     guarantee: Guarantee
 
     def cost(self, _epsilon: float, delta: float) -> Loss:
-        """Return what is charged. See `Mechanism.cost`."""
+        """Return the charge. See `Mechanism.cost`."""
         return self.mechanism.cost(self.epsilon, delta)
 
     def release(self, question: Question, facts: Facts, _epsilon: float, delta: float, noise: Noise) -> Release:
@@ -182,9 +177,9 @@ class _Spending(ByRecord):
         return self.mechanism.release(question, facts, self.epsilon, delta, noise)
 
 
-def _spending(mechanism: Mechanism, spent: float, asked: float) -> Mechanism:
-    """Return a mechanism that spends so much of the epsilon that it is asked for at."""
-    if spent == asked:
+def _spending(mechanism: Mechanism, spent: float, epsilon: float) -> Mechanism:
+    """Return a mechanism that spends `spent` of the batch's epsilon."""
+    if spent == epsilon:
         return mechanism
     return _Spending(mechanism, spent, mechanism.name, mechanism.title, mechanism.guarantee)
 

@@ -12,7 +12,7 @@ from fairwall.laws.precision import DECIMALS
 
 @dataclass(frozen=True)
 class Round(ByRecord):
-    """Rounds the gaps, at an infinite price: equal answers stay equal, so that unlike ones tell two neighbours apart.
+    """A mechanism of rounded gaps, at an infinite price: different answers tell two neighbours apart.
 
     A known-bad subject for privacy tests.
     """
@@ -22,7 +22,7 @@ class Round(ByRecord):
     guarantee: Guarantee = "none"
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
-        """Return the rounded gaps, at an infinite epsilon too: it is what this mechanism costs anyhow."""
+        """Return the rounded gaps, also at an infinite epsilon, which is this mechanism's price."""
         require_budget(epsilon, delta)
         # Adding 0.0 turns -0.0 into 0.0.
         return Release(np.round(question.gaps(), DECIMALS) + 0.0)

@@ -1,21 +1,21 @@
 r"""Sample and aggregate (Nissim, Raskhodnikova, Smith, STOC 2007): the mean of a gap over blocks of people, with noise.
 
-People are dealt into k blocks at random, without a look at their attributes. One flip touches one block, whose gap
-moves by at most 1 (below), so that the mean over the blocks moves by at most 1/k, where the gap itself may move by
-1/2 and more. For m models all means move at once: m/k in the L1 norm, and Laplace noise of scale m/(k epsilon) on
-each is pure epsilon (`fairwall.laws.aggregation`). How people are dealt is independent of A, and the bound holds for
-each way to deal: it may be public.
+People are dealt into k blocks at random, without reading their attributes. One flip touches one block, whose gap moves
+by at most 1 (below), so that the mean over the blocks moves by at most 1/k, where the gap itself may move by 1/2 and
+more. For m models all means move at once: m/k in the L1 norm, and Laplace noise of scale m/(k epsilon) on each is pure
+epsilon (`fairwall.laws.aggregation`). The deal is independent of A, and the bound holds for every deal: it may be
+public.
 
 **A block's gap moves by at most 1.** A gap of a block that lacks a group is 0, the middle of the range. By
 `fairwall.laws.sensitivity` a gap of group means that may be empty moves by at most 1, so does the predictive parity
 gap. Equalized odds are two gaps, of which one flip touches one: both means get noise of that scale, for 1/k together.
 
-**Absolute gaps** are taken last, from the noisy mean of the gaps with their sign: post-processing. The mean of the
-blocks' absolute gaps would be far too large, since small blocks have large gaps of both signs.
+**Absolute gaps** are taken last, from the noisy mean of the signed gaps: post-processing. The mean of the blocks'
+absolute gaps would be far too large, since small blocks have large gaps of both signs.
 
-**Bias.** The mean over blocks is not the gap: blocks without one of the groups pull it towards 0. With share s of
-the minority, (1-s)^b of the blocks of b people lack it. Larger blocks have less of this bias and more noise. The bias
-is secret, so that no interval around an answer is known to hold the gap.
+**Bias.** The mean over blocks is not the gap: blocks without one of the groups pull it towards 0. With share s of the
+minority, (1-s)^b of the blocks of b people lack it. Larger blocks have less of this bias and more noise. The bias is
+secret, so no interval around an answer is known to hold the gap.
 """
 
 from __future__ import annotations
@@ -38,11 +38,9 @@ from fairwall.laws.noise import Laplace
 
 @dataclass(frozen=True)
 class SampleAndAggregate(ByRecord):
-    """Releases the mean gap over random blocks of people.
+    """A mechanism that releases the mean gap over random blocks of people.
 
-    Parameters
-    ----------
-    block_size : about how many people of the metric's smallest stratum a block has, at least 2. Public.
+    `block_size`: approximate number of people of the metric's smallest stratum in a block, at least 2. Public.
     """
 
     block_size: int = BLOCK_SIZE
@@ -55,7 +53,7 @@ class SampleAndAggregate(ByRecord):
             raise ValueError("a block must have at least 2 people")
 
     def blocks(self, metric: str, labels: NDArray[np.uint8]) -> int:
-        """Return k, which depends on public numbers alone; at least 1."""
+        """Return k, the number of blocks, which depends on public numbers alone; at least 1."""
         strata = [int(np.sum(labels == label)) for label in find_metric(metric).strata if label is not None]
         return block_count(min(strata, default=labels.size), self.block_size)
 
@@ -79,14 +77,14 @@ class SampleAndAggregate(ByRecord):
 
 
 def deal(labels: NDArray[np.uint8], blocks: int, noise: Noise) -> list[NDArray[np.int64]]:
-    """Deal people out at random, as many of each label to each block as can be."""
+    """Return random blocks of people, with each label spread as evenly as possible."""
     order = noise.permutation(labels.size)
     order = order[np.argsort(labels[order], kind="stable")]
     return [order[first::blocks] for first in range(blocks)]
 
 
 def block_gaps(question: Question, people: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return a block's gaps with their sign, shape (gaps in the metric, m); 0 where a group is empty. Secret."""
+    """Return a block's signed gaps, shape (gaps in the metric, m); 0 where a group is empty. Secret."""
     parts = question.records.among(people).group_sums(question.metric, question.predictions[:, people])
     if find_metric(question.metric).binary:  # one gap out of two parts
         return _or_zero(question.metric, parts)[np.newaxis]
@@ -100,7 +98,7 @@ def _or_zero(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
 
 
 def _combined(metric: str, means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Make the metric out of its gaps, with the metric's own formula: a gap is that of a person each."""
+    """Return the metric of its signed gaps, by the metric's own formula with one person in each group."""
     if find_metric(metric).binary:
         only: NDArray[np.float64] = means[0]
         return only

@@ -17,15 +17,13 @@ from fairwall.laws.selection import SparseVector, sparse_vector
 
 @dataclass(frozen=True)
 class SparseVectorMechanism(ByRecord):
-    """Says of each model whether its absolute gap is above a threshold: 1 yes, 0 no, NaN after the last allowed yes.
+    """A mechanism of verdicts: 1 where an absolute gap is above a threshold, 0 if not, NaN after the last allowed 1.
 
-    Noes cost nothing, so that the number of models does not matter; `fairwall.laws.selection` has the derivation. The
-    stop depends on the answers before it alone. A batch is one run: the next one pays and draws a threshold anew.
+    A 0 costs nothing, so that the number of models does not matter; `fairwall.laws.selection` has the derivation. The
+    stop depends on the earlier answers alone. A batch is one run: the next one pays again and draws a new threshold.
 
-    Parameters
-    ----------
-    threshold : the policy's limit of the absolute gap. Public.
-    positives : how many models a batch can find above it, at least 1. Public.
+    `threshold`: the policy's limit of the absolute gap. Public. `positives`: most models that a batch can find above
+    it, at least 1. Public.
     """
 
     threshold: float = 0.1
@@ -41,7 +39,7 @@ class SparseVectorMechanism(ByRecord):
             raise ValueError("positives must be at least 1")
 
     def law(self, sensitivity: float, epsilon: float) -> SparseVector:
-        """Return how the answers are drawn where a gap moves by at most the sensitivity."""
+        """Return the noise of threshold and gaps, where a gap moves by at most the sensitivity."""
         return sparse_vector(self.threshold, sensitivity, self.positives, epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
@@ -65,7 +63,6 @@ def _least_scale(law: SparseVector) -> float:
 
 
 def _stopped(above: NDArray[np.bool_], positives: int | None) -> NDArray[np.float64]:
-    """Put NaN behind the last allowed yes."""
     values = above.astype(np.float64)
     if positives is not None:
         values[np.cumsum(above) - above >= positives] = np.nan

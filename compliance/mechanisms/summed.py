@@ -1,10 +1,10 @@
-"""A batch whose predictions who asks does not see: models that are handed over, and tables in an engine.
+"""A batch whose predictions the developer does not see: of uploaded models, or of tables in an engine.
 
-What is told of it must not depend on predictions but through noise: no interval's width, no choice of what answers and
-nothing that answers for nothing. So it is answered from what predictions add up to alone, by `cube` or `counts`, whose
-noise has the same law whatever they are. The total over everybody gets noise of that law too: it depends on nobody's
-protected attribute and so costs nothing, and whose features it adds up are hidden in it as a protected attribute is in
-the other sums.
+Nothing shown of it may depend on predictions except through noise: no interval's width, no choice of a mechanism, and
+no free answer. So it is answered from sums of predictions alone, by `cube` or `counts`, whose noise has the same
+distribution whatever they are. The total over everybody gets noise of that distribution too: it depends on nobody's
+protected attribute and so costs nothing, and hides the features that enter it as a protected attribute is hidden in the
+other sums.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from fairwall.laws.exposure import Limit, within
 
 
 def answering(mechanism: Mechanism, metric: str, exposed: int, models: int, epsilon: float, limit: Limit) -> Mechanism:
-    """Return what answers such a batch in a mechanism's place: `cube`, and `counts` for itself or within a limit.
+    """Return the mechanism that answers such a batch instead: `cube`, or `counts` for itself or within a limit.
 
-    `exposed` is as of `fairwall.laws.exposure.revealed`.
+    `exposed` is as in `fairwall.laws.exposure.revealed`.
     """
     if mechanism.name == CountsMechanism.name:
         return CountsMechanism()
@@ -37,19 +37,19 @@ def answering(mechanism: Mechanism, metric: str, exposed: int, models: int, epsi
 
 
 BY_SUMS: Mapping[str, Mechanism] = {each.name: each for each in (CubeMechanism(), CountsMechanism())}
-"""What answers from sums alone."""
+"""Mechanisms that answer from sums alone."""
 
 
 @dataclass(frozen=True)
 class SummedBatch:
-    """What is asked, stratum by stratum. Secret, but for how many people there are."""
+    """The sums of a batch by stratum. Secret, except the numbers of people."""
 
     strata: tuple[StratumSums, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Unseen:
-    """Predictions of so many models that who asks does not see: `sums` adds them up, once the answer is paid for."""
+    """Predictions that the developer does not see: `sums` computes their sums, once the answer is paid for."""
 
     models: int
     sums: Callable[[], TableSums] = field(repr=False)
@@ -57,23 +57,23 @@ class Unseen:
 
 @dataclass(frozen=True, eq=False)
 class SummedQuestion(Question):
-    """One batch whose predictions were added up where they are; the records are in no order, and only counted."""
+    """One batch whose predictions were summed in place; the records have no order, and are only counted."""
 
     unseen: Unseen = field(kw_only=True, repr=False)
 
     @classmethod
     def of(cls, metric: str, unseen: Unseen, records: Records) -> SummedQuestion:
-        """Ask about predictions that nobody sees."""
+        """Return a question about predictions that nobody sees."""
         return cls(metric, np.zeros((unseen.models, 0)), records, unseen=replace(unseen, sums=cache(unseen.sums)))
 
     # A cached property would hold a lock of all batches meanwhile, up to Python 3.11.
     @property
     def asked(self) -> Any:
-        """What mechanisms look at."""
+        """The batch's sums, which mechanisms read."""
         return SummedBatch(self.unseen.sums().strata(self.metric))
 
     def sums(self) -> tuple[GroupSums, ...]:
-        """Return what the metric looks at over each group, for each of its parts. Secret."""
+        """Return sums over each group, for each of the metric's parts. Secret."""
         found: dict[int, GroupSums] = {}
         for stratum in self.asked.strata:
             of_parts = (np.split(each, len(stratum.parts)) for each in (stratum.totals, stratum.sum0))

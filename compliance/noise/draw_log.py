@@ -1,9 +1,9 @@
 """The log of compliance's own draws: with it, a game whose noise came from the operating system replays.
 
-A line a draw: the deal, the request, which draw of its answer it is, from which law, and what came of it. The log is
-compliance's alone, for whoever has it can take the noise off every answer. A draw that is in the log already is taken
-from there, so a game that is played again with the log of the first time gets the same noise. The ledger sees to it
-that an answer is made from one request alone, so each draw protects one answer.
+One line per draw: the deal, the request, the draw's number within its answer, its law, and its values. The log is for
+compliance alone: whoever has it can remove the noise from every answer. A draw that is in the log already is taken from
+there, so a game that is played again with its log gets the same noise. The ledger ensures that an answer is made from
+one request alone, so each draw protects one answer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,9 @@ from compliance.noise.sampling import Noise, System
 
 
 class DrawLog:
-    """The draws of a game, in a file.
+    """The draws of a game, in a file; OSError if the file cannot be read, or is no log, or holds half a line.
 
-    OSError if the file cannot be read, or holds anything else than a log, or half a line.
-
-    Parameters
-    ----------
-    path : made at the first draw; what it holds already is drawn again.
+    `path`: made at the first draw; draws that it holds already are repeated.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,11 +40,11 @@ class DrawLog:
                 raise OSError(f"{path}: no log of draws") from None
 
     def noise(self, deal: str, request_id: str) -> Noise:
-        """Give the noise of one answer."""
+        """Return the noise of one answer."""
         return _Logged(self, deal, request_id, System())
 
     def draw(self, key: tuple[str, str, int], law: str, draw: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """Draw what the log does not hold, and keep it before it is used.
+        """Return a draw from the log, or draw it and log it before it is used.
 
         OSError if the log holds a draw from another law, being another game's, or cannot be written.
         """
@@ -68,7 +64,7 @@ class DrawLog:
 
 @dataclass(eq=False)
 class _Logged:
-    """The noise of one answer, out of the log or into it."""
+    """The noise of one answer, read from the log or added to it."""
 
     log: DrawLog
     deal: str

@@ -1,4 +1,4 @@
-"""Random bits that a key decides: for noise that can be recomputed by whom the key is opened to, and by nobody else."""
+"""Random bits that are a function of a key: noise can be recomputed by anybody given the key, and by nobody else."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ _AT_ONCE = 256
 
 
 class KeyedBits(random.Random):
-    """The stream of ChaCha20 under a key, whose first block has the number 0: each key is for one answer alone.
+    """The ChaCha20 stream of a key, from block number 0: each key is for one answer alone.
 
-    Whoever has not the key cannot tell it from random bits: that is what ChaCha20 is believed to be (RFC 8439).
+    Without the key the stream cannot be told from random bits: that is what ChaCha20 is believed to be (RFC 8439).
 
-    Parameters
-    ----------
-    key : 32 bytes.
+    `key`: 32 bytes.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -27,7 +25,7 @@ class KeyedBits(random.Random):
         super().__init__()
 
     def __deepcopy__(self, _: object) -> KeyedBits:
-        """Return one that goes on where this one is."""
+        """Return a copy that continues from the present position."""
         copied = KeyedBits(self._key)
         copied.randbytes(self._taken)
         return copied
@@ -44,7 +42,7 @@ class KeyedBits(random.Random):
         return taken
 
     def getrandbits(self, k: int, /) -> int:
-        """Return a number of so many bits."""
+        """Return a number of `k` bits."""
         size = (k + 7) // 8
         return int.from_bytes(self.randbytes(size), "little") >> (8 * size - k)
 

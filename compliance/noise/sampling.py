@@ -1,23 +1,22 @@
-r"""Where noise comes from, and how a noisy number is released: as a whole multiple of a public grid step.
+r"""Sources of noise, and the release of a noisy number: as a whole multiple of a public grid step.
 
 **Why a grid.** A float64 draw of real-valued noise, added to a float64 secret, does not reach every float64: which of
-them it can reach depends on the secret, so the low bits tell what the noise was meant to hide (Mironov, CCS 2012).
+them it can reach depends on the secret, so the low bits reveal what the noise was meant to hide (Mironov, CCS 2012).
 Here every released number is ``step * k`` with an integer k, where the step is a power of two that depends on public
 numbers alone and |k| <= 2^53. The product is exact in float64, all multiples have positive probability whatever the
 secret, and nothing lies between them.
 
 **How.** Laplace and Gaussian noise are integers: the secret is rounded to the grid first and integer noise is added.
-Rounding moves a number by half a step, so it can move the difference of two neighbours by one step; whoever calibrates
-adds `ROUNDING_STEPS` steps to the sensitivity, the second one for the rounding errors of float64, which
-`step_for` keeps far below a step. Cauchy noise is real-valued and exact, and the sum is rounded: post-processing, which
-needs no allowance.
+Rounding moves a number by half a step, so it can move the difference of two neighbours by one step; calibration adds
+`ROUNDING_STEPS` steps to the sensitivity, the second one for the rounding errors of float64, which `step_for` keeps far
+below a step. Cauchy noise is real-valued and exact, and the sum is rounded: post-processing, which needs no allowance.
 
 **System.** `System` draws from the operating system's generator. Laplace noise is the difference of two geometric
 numbers (`compliance.noise.geometric`: exact, and no slower for larger noise). Gaussian noise comes from OpenDP's exact
-sampler of the discrete law (Canonne, Kamath, Steinke 2020). OpenDP has no Cauchy noise: it is the ratio V/W of a
-point in the unit half disk (V, W > 0), drawn with integers. Bits are drawn until the acceptance and the rounded
-sum are certain, so there is no error at all. Noise from a cube is made of geometric numbers and whole ones. Beyond 2^53
-steps a number is cut off there, which is post-processing too.
+sampler of the discrete law (Canonne, Kamath, Steinke 2020). OpenDP has no Cauchy noise: it is the ratio V/W of a point
+in the unit half disk (V, W > 0), drawn with integers. Bits are drawn until the acceptance and the rounded sum are
+certain, so there is no error at all. Noise from a cube is made of geometric and whole numbers. Beyond 2^53 steps a
+number is cut off there, which is post-processing too.
 
 **Seeded.** `Seeded` draws from a numpy generator, for games that have to replay. Same laws, same grid, but float64
 arithmetic underneath: no promise for a real service.
@@ -44,31 +43,26 @@ STEPS_MAX = 2**53
 """The largest multiple of a step that is released; all integers up to here are float64 numbers."""
 
 ROUNDING_STEPS = 2
-"""By how many steps rounding to the grid may enlarge the distance of two neighbours, float64 errors included."""
+"""Steps by which rounding to the grid may enlarge the distance of two neighbours, float64 errors included."""
 
 GAUSSIAN_FINENESS = 30
-"""Of the grid for Gaussian noise, see `fairwall.laws.gaussian`."""
+"""Fineness of the grid for Gaussian noise, see `fairwall.laws.gaussian`."""
 
 _TRIED, _RARE = 64, 60.0
-"""How many sizes of a staircase are tried at once; and how many scales farther out than the least none is."""
+"""Sizes of a staircase drawn at a time; and the distance from the least size, in scales, beyond which none is drawn."""
 
 _FINEST = 2.0**-44
 _BITS = 128
 
 
 def step_for(scale: float, fineness: int = 20, magnitude: float = 1.0) -> float:
-    """Return the grid step for noise of a public scale.
+    """Return the grid step for noise of a public scale: a power of two, at least 2^-44 of the magnitude.
 
-    Parameters
-    ----------
-    scale : the smallest scale that the noise can have whatever the secret, at least 0.
-    fineness : the step is at most 2^-fineness of the scale, unless that is finer than float64 can tell secrets apart.
-    magnitude : how large the secret can be, whatever it is.
+    Sums of a million float64 numbers have a relative error of 2^-47.
 
-    Returns
-    -------
-    float
-        A power of two, at least 2^-44 of the magnitude: sums of a million float64 numbers err by 2^-47 of themselves.
+    `scale`: the smallest scale that the noise can have whatever the secret, at least 0. `fineness`: the step is at most
+    2^-fineness of the scale, unless float64 cannot tell secrets apart on so fine a grid. `magnitude`: largest absolute
+    value that the secret can have.
     """
     if not 0 <= scale < math.inf:
         raise ValueError("the scale must be a finite number of at least 0")
@@ -77,37 +71,33 @@ def step_for(scale: float, fineness: int = 20, magnitude: float = 1.0) -> float:
 
 
 def request_key(seed: bytes, request_id: str) -> bytes:
-    """Derive the key of one request's noise from a case's seed: 32 bytes, so that it is a function of both alone."""
+    """Return the 32-byte key of one request's noise, a function of the case's seed and the request id alone."""
     return hmac.digest(seed, request_id.encode(), hashlib.sha256)
 
 
 def noise_for(seed: bytes | None, request_id: str) -> Noise:
-    """Give one request's noise: a function of seed and request where there is a seed, else the system's."""
+    """Return one request's noise: a function of seed and request, or the system's without a seed."""
     if seed is None:
         return System()
     return Seeded(np.random.default_rng(int.from_bytes(request_key(seed, request_id), "big")))
 
 
 def committed_noise(seed: bytes, request_id: str) -> Noise:
-    """Give one request's noise where a seed was committed to: see `fairwall.laws.commitment`, whose names ids are."""
-    # A game's process does not wait for a library of ciphers.
+    """Return one request's noise from a committed seed, with the ids as names: see `fairwall.laws.commitment`."""
+    # Imported here, so that a game's process does not wait for a library of ciphers.
     from compliance.noise.keyed import KeyedBits
 
     return System(KeyedBits(noise_key(seed, *name_and_nonce(request_id))))
 
 
 class Noise(Protocol):
-    """A source of noise. What it releases lies on the grid."""
+    """A source of noise, whose results lie on the grid."""
 
     def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """Round values to multiples of the step and add discrete Laplace noise: P(k steps) ~ exp(-|k| step/scale).
 
-        Parameters
-        ----------
-        values : ndarray of float64
-            Secret numbers, shape (size,).
-        scale : at least 0; 0 only rounds.
-        step : the grid's step, a power of two.
+        `values`: secret numbers, shape (size,). `scale`: at least 0; 0 only rounds. `step`: the grid's step, a power of
+        two.
         """
 
     def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
@@ -119,14 +109,9 @@ class Noise(Protocol):
     def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
         """Round values to the grid and add noise of `fairwall.laws.cube`: P(k steps) ~ exp(-max|k| step/scale).
 
-        Parameters
-        ----------
-        values : ndarray of float64
-            Secret numbers, shape (size,), at least one.
-        scale : at least 0; 0 only rounds.
-        step : the grid's step, a power of two; at most scale/size, or draws take long.
-        least : above 0 for a staircase: how many steps its least size has. One person moves each of the values by at
-            most 1, and its sizes are so far apart. 0 is for sizes of all kinds.
+        `values`: secret numbers, shape (size,), at least one. `scale`: at least 0; 0 only rounds. `step`: the grid's
+        step, a power of two; at most scale/size, or draws take long. `least`: above 0 for a staircase: its least size
+        in steps. One person moves each value by at most 1, and its sizes are 1 apart. 0 is for a cube of any size.
         """
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
@@ -144,7 +129,7 @@ class Noise(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Seeded:
-    """Noise that replays: a numpy generator's. For games, not for service."""
+    """Noise that replays, from a numpy generator. For games, not for service."""
 
     generator: np.random.Generator
 
@@ -171,7 +156,7 @@ class Seeded:
         return np.asarray(drawn)
 
     def cubes(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
-        """Draw a cube's noise for each row of values, shape (rows, size). See `fairwall.laws.cube` for the law."""
+        """Add a cube's noise to each row of values, shape (rows, size). See `fairwall.laws.cube` for the law."""
         steps = np.rint(values / step)
         if scale == 0:
             return _on_grid(steps, step)
@@ -187,9 +172,9 @@ class Seeded:
         ends = farthest[:, np.newaxis]
         return _on_grid(steps + self.generator.integers(-ends, ends, values.shape, endpoint=True), step)
 
-    def _on_stairs(self, shape: tuple[int, ...], scale: float, apart: int, least: int) -> NDArray[np.int64]:
+    def _on_stairs(self, shape: tuple[int, ...], scale: float, spacing: int, least: int) -> NDArray[np.int64]:
         k = np.arange(math.ceil(_RARE * scale) + 1)
-        sizes = least + k * apart
+        sizes = least + k * spacing
         weights = np.exp(-k / scale) * (2.0 * sizes + 1) ** shape[1]
         ends = self.generator.choice(sizes, (shape[0], 1), p=weights / weights.sum())
         return self.generator.integers(-ends, ends, shape, endpoint=True)
@@ -214,11 +199,9 @@ class Seeded:
 
 @dataclass(frozen=True)
 class System:
-    """Noise for service: exact samplers, of the operating system's bits or of a committed key's.
+    """Noise for service: exact samplers, from the operating system's bits or a committed key's.
 
-    Parameters
-    ----------
-    bits : where all bits come from, but those of Gaussian noise, which are the operating system's.
+    `bits`: source of all bits, except those of Gaussian noise, which are the operating system's.
     """
 
     bits: random.Random = field(default_factory=random.SystemRandom, repr=False)
@@ -233,7 +216,7 @@ class System:
 
     def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
         """See `Noise.gaussian`."""
-        # Its parts, not its prelude: that imports scikit-learn, for two seconds, while a first caller waits.
+        # Imports parts of OpenDP: its prelude imports scikit-learn, for two seconds, while a first caller waits.
         from opendp.measurements import make_gaussian
         from opendp.metrics import l2_distance
         from opendp.mod import enable_features
@@ -251,7 +234,7 @@ class System:
         return _on_grid(np.array(steps, dtype=np.float64), step)
 
     def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
-        """See `Noise.cube`. Geometric numbers, coins of whole odds and whole numbers drawn evenly: exact."""
+        """See `Noise.cube`. Geometric numbers, coins of whole odds and uniform whole numbers: exact."""
         steps = _steps(values, step).tolist()
         if scale > 0:
             apart = Fraction(1) / Fraction(step) if least else Fraction(1)
@@ -260,12 +243,12 @@ class System:
         return _on_grid(np.array(steps, dtype=np.float64), step)
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
-        """See `Noise.bernoulli`. System: a float64 probability is a fraction."""
+        """See `Noise.bernoulli`. Exact: a float64 probability is a fraction."""
         _require_probability(probability)
         return np.array([_bernoulli(Fraction(probability), self.bits) for _ in range(size)], dtype=np.bool_)
 
     def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """See `Noise.bernoulli_exp`. System (Canonne, Kamath, Steinke 2020, Algorithm 1)."""
+        """See `Noise.bernoulli_exp`. Exact (Canonne, Kamath, Steinke 2020, Algorithm 1)."""
         return np.array([_bernoulli_exp(Fraction(x), self.bits) for x in exponents.tolist()], dtype=np.bool_)
 
     def integers(self, high: int, size: int) -> NDArray[np.int64]:
@@ -299,7 +282,7 @@ def _vectors() -> Any:
 
 def _cauchy_steps(value: Fraction, scale: Fraction, bits: random.Random) -> int:
     """Draw ``value + scale * X`` with X Cauchy, rounded to an integer (halves up, which has probability 0)."""
-    # One denominator for both, so that what follows is integer arithmetic.
+    # One denominator for both makes the rest integer arithmetic.
     denominator = math.lcm(value.denominator, scale.denominator)
     at, per = (x.numerator * (denominator // x.denominator) for x in (value, scale))
     while True:
@@ -327,20 +310,20 @@ def _in_half_disk(at: int, per: int, denominator: int, bits: random.Random) -> i
                 return ends.pop()
 
 
-def _cube_size(rate: Fraction, sides: int, bits: random.Random, apart: int = 1, least: int = 0) -> int:
-    """Draw T = least + k apart with P(k) ~ e^(-rate k) (2T+1)^sides: see `fairwall.laws.cube`."""
-    coin = max(2 * apart, 2 * least + 1)
-    # Of a staircase's few are kept: many are drawn at once.
+def _cube_size(rate: Fraction, sides: int, bits: random.Random, spacing: int = 1, least: int = 0) -> int:
+    """Draw T = least + k spacing with P(k) ~ e^(-rate k) (2T+1)^sides: see `fairwall.laws.cube`."""
+    coin = max(2 * spacing, 2 * least + 1)
+    # Few draws of a staircase are kept, so many are drawn at once.
     together = _TRIED if least else 1
     while True:
         for drawn in geometric(rate, together * (sides + 1), bits).reshape(together, -1).sum(axis=1).tolist():
-            size: int = least + drawn * apart
+            size: int = least + drawn * spacing
             if all(bits.randrange(coin * (drawn + k)) < 2 * size + 1 for k in range(1, sides + 1)):
                 return size
 
 
 def _below(size: int, bits: random.Random) -> int:
-    """Draw evenly from 0 .. size-1, in a time that hardly ever depends on the size or the number (Lemire 2019)."""
+    """Draw uniformly from 0 .. size-1, in a time that hardly ever depends on the size or the number (Lemire 2019)."""
     too_many = 2**_BITS % size
     while (product := bits.getrandbits(_BITS) * size) % 2**_BITS < too_many:
         pass

@@ -1,4 +1,4 @@
-"""Where sanitising gets its randomness from: uniform numbers of 53 bits, seeded or from the operating system."""
+"""Randomness for sanitising: uniform numbers of 53 bits, seeded or from the operating system."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Draw = Callable[[int], NDArray[np.float64]]
-"""From a size to that many independent uniform multiples of 2^-53 in [0, 1)."""
+"""Maps a size to that many independent uniform multiples of 2^-53 in [0, 1)."""
 
 
 def seeded(seed: bytes) -> Draw:
-    """Return draws that replay: a numpy generator's. For games, not for service; ValueError if they are not 32.
+    """Return draws that replay, from a numpy generator. For games, not for service.
 
-    Parameters
-    ----------
-    seed : 32 bytes, kept as secret as what is drawn with them.
+    `seed`: 32 bytes, or ValueError; kept as secret as what is drawn with them.
     """
     if len(seed) != 32:
         raise ValueError("a seed has 32 bytes")
@@ -36,11 +34,7 @@ def bernoulli(probability: float, size: int, draw: Draw) -> NDArray[np.bool_]:
     A uniform number of 53 bits alone is below any positive probability with 2^-53 at least, which at epsilon = 40 is
     far too often. So where it ties with the probability's first 53 bits the next ones decide.
 
-    Parameters
-    ----------
-    probability : in [0, 1].
-    size : how many.
-    draw : of it `size` numbers are taken, and more where there are ties.
+    `probability`: in [0, 1]. `draw`: source of `size` numbers, and of more for ties.
     """
     uniform = draw(size)
     first = math.floor(math.ldexp(probability, 53))

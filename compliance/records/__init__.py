@@ -1,1 +1,1 @@
-"""Whom audits are about: people in two groups or in more, their rows, and whether they are the same as others."""
+"""The people of audits: in two groups or more, their rows, and whether two data sets have the same people."""

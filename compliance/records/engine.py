@@ -1,12 +1,12 @@
-"""People who stay in the engine where they are, DuckDB or PostgreSQL: it is asked for sums, and for nobody's rows.
+"""People who stay in an engine, DuckDB or PostgreSQL: it is queried for sums, and never for anybody's row.
 
-A developer's table of predictions is joined with the people on their ids by one query, which adds up whole numbers: a
-decision is 0 or 1, a score is rounded to multiples of 2^-24. So the order of rows changes nothing, nor does how many
-threads there are. The names of columns reach the engine as quoted identifiers, and only if the table has them.
+A developer's table of predictions is joined with the people on their ids by one query, which sums whole numbers: a
+decision is 0 or 1, a score is rounded to multiples of 2^-24. So neither the order of rows nor the number of threads
+changes the result. Column names reach the engine as quoted identifiers, and only if the table has them.
 
 **Everybody once.** A person who counted twice would be hidden half as well. So the ids of a table are counted exactly,
-and as many as there are rows must differ. That it has everybody's, and that people are who they were at the start,
-digests tell that add up over rows in any order. Those are against accidents: they are no cryptography.
+and must be as many as its rows. Digests, which are sums over rows in any order, check that it has everybody's ids, and
+that people have not changed since the start. They are against accidents: they are no cryptography.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.error_pb2 import AuditError
 
 _MEMORY, _THREADS = "1GB", 4
-"""What a query in this process may take."""
+"""Memory and threads of a query in this process."""
 
 _SAMPLE = 1024
-"""So many ids are compared with those of other data sets."""
+"""Most ids that are compared with those of other data sets."""
 
 LOG = logging.getLogger(__name__)
 
 _TEXTS_MAX = 1000
-"""So many values of a column are looked at."""
+"""Most values of a column that are read."""
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -61,7 +61,7 @@ class EngineError(UserError):
 
 @dataclass(frozen=True)
 class Table:
-    """Where rows are: a pattern of Parquet files, or the name of a table in the data's database, "schema.table" too."""
+    """The place of rows: a pattern of Parquet files, or a table of the data's database, also as "schema.table"."""
 
     files: str = ""
     name: str = ""
@@ -72,14 +72,11 @@ class Table:
 
 @dataclass(frozen=True)
 class People:
-    """What an engine has told of everybody.
+    """An engine's summary of everybody.
 
-    Parameters
-    ----------
-    counts, quick : how many there are, and a digest of their ids by which a change is seen.
-    whose : a digest of their ids that no version of the engine changes.
-    sample : some of the ids: which, only the ids themselves decide.
-    spelt : how the engine spells the values of the advantaged, and those of a positive label.
+    `counts`, `quick`: number of people, and a digest of their ids that detects a change. `whose`: a digest of their ids
+    that is the same in every version of the engine. `sample`: some of the ids, selected by the ids alone. `spelt`: the
+    engine's texts for the advantaged values, and for those of a positive label.
     """
 
     counts: Mapping[_Cell, int] = field(repr=False)
@@ -90,24 +87,24 @@ class People:
 
     @property
     def number(self) -> int:
-        """How many they are."""
+        """Number of people."""
         return sum(self.counts.values())
 
     def columns(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Return labels and groups as if people were ordered by these: for whatever counts, and looks at nobody."""
+        """Return labels and groups as if people were ordered by these: for counts, where no single person is read."""
         cells, counts = list(self.counts), list(self.counts.values())
         labels, protected = (np.repeat(np.array([cell[i] for cell in cells], np.uint8), counts) for i in (0, 1))
         return labels, protected
 
     def fingerprint(self, key: bytes) -> bytes:
-        """Return what `compliance.records.people.Records.fingerprint` does of people with ids."""
+        """Return a keyed digest as `compliance.records.people.Records.fingerprint`, for people with ids."""
         groups = sorted(self._ids(lambda cell, group=group: cell[1] == group) for group in (0, 1))  # type: ignore[misc]
-        cells = [self._ids(lambda cell, own=own: cell == own) for own in ((0, 0), (0, 1), (1, 0), (1, 1))]  # type: ignore[misc]
+        cells = [self._ids(lambda cell, wanted=wanted: cell == wanted) for wanted in ((0, 0), (0, 1), (1, 0), (1, 1))]  # type: ignore[misc]
         halves = b"whose" + b"".join(groups), b"what" + b"".join(cells)
         return b"".join(hmac.digest(key, half, hashlib.sha256)[:16] for half in halves)
 
     def traits(self) -> Traits:
-        """Return what tells whether another data set is about the same people: their ids, and how many they are."""
+        """Return traits that tell whether another data set has the same people: their ids and their number."""
         return traits_by_ids(self._ids(lambda _: True), self.number, self.sample)
 
     def _ids(self, wanted: Callable[[_Cell], bool]) -> bytes:
@@ -118,16 +115,11 @@ class People:
 
 @dataclass(frozen=True)
 class Engine:
-    """Where people are, and what their columns mean.
+    """The people in an engine, and the meaning of their columns.
 
-    Parameters
-    ----------
-    connect : opens the engine, an Ibis backend, for a query; raises `EngineError` if it is not there.
-    people : Table
-    id, protected, label : columns of that.
-    advantaged, disadvantaged, positive, negative : str, or tuple of str
-        Their values, as of `fairwall.tables.roles.Roles`.
-    missing : texts that stand for no value, besides those that always do.
+    `connect`: opens the engine, an Ibis backend, for a query; raises `EngineError` if it is not there. `id`,
+    `protected`, `label`: its columns. `advantaged`, `disadvantaged`, `positive`, `negative`: their values, see
+    `fairwall.tables.roles.Roles`. `missing`: texts that count as missing, besides those that always do.
     """
 
     connect: Callable[[], AbstractContextManager[Any]] = field(repr=False)
@@ -149,8 +141,8 @@ class Engine:
     def look(self) -> People:
         """Count everybody by label and group.
 
-        EngineError if the table or a column is not there, somebody lacks a value or an id of their own, or is in
-        neither group.
+        EngineError if the table or a column does not exist, somebody lacks a value or a unique id, or is in neither
+        group.
         """
         with self.connect() as backend:
             spelt = self._spelt(backend)
@@ -180,18 +172,14 @@ class Engine:
     def sums(
         self, table: Table, id_column: str, models: Sequence[str], most: int, hidden: Collection[str], known: People
     ) -> TableSums:
-        """Add up a table's predictions, joined with everybody on ids, by one query.
+        """Return sums of a table's predictions, joined with everybody on ids, by one query.
 
-        Refusal for a column that is not there or not to be asked about, ids that are not everybody's once, and
-        predictions that are none; EngineError.
+        Refusal for a column that is missing or may not be used, ids that are not everybody's exactly once, and invalid
+        predictions; EngineError.
 
-        Parameters
-        ----------
-        id_column, models : str, sequence of str
-            Columns of the table; no models are all of them but the ids.
-        most : how many models there may be.
-        hidden : the columns that hold no predictions, whatever table they are in.
-        known : who people were when the service started.
+        `id_column`, `models`: columns of the table; empty `models` means all but the ids. `most`: largest number of
+        models. `hidden`: the columns that hold no predictions, whatever table they are in. `known`: the people when the
+        service started.
         """
         with work.waiting(), _ONE_AT_A_TIME, self.connect() as backend:
             scores, people = _opened(backend, table), self._everybody(backend, known.spelt)
@@ -212,7 +200,7 @@ class Engine:
         return _checked(rows, len(names), known)
 
     def _everybody(self, backend: Any, spelt: tuple[tuple[str, ...], ...]) -> Any:
-        """Return everybody's id, and by how values are spelt their label and group."""
+        """Return everybody's id, label and group, by the engine's texts of values."""
         table = _opened(backend, self.people)
         group, label = (
             table[column].cast("string").isin(texts)
@@ -221,7 +209,7 @@ class Engine:
         return table.select(id=table[self.id], y=label, a=group)
 
     def _spelt(self, backend: Any) -> tuple[tuple[str, ...], ...]:
-        """Find which texts of the engine's mean a 1; refuse what is on neither side, as of `Values.sides`."""
+        """Return the engine's texts that mean a 1; EngineError for values on neither side, see `Values.sides`."""
         table, found = _opened(backend, self.people), list[tuple[str, ...]]()
         for column in (self.id, self.protected, self.label):
             if column not in table.columns:
@@ -237,7 +225,7 @@ class Engine:
                 raise EngineError("has no rows: is it the table that you mean?")
             if len(rows) > _TEXTS_MAX:
                 raise EngineError(f"column {column!r} has more than {_TEXTS_MAX:,} values, not those of two sides")
-            # A row of each text, and some more of what is common: enough for `Values.known`.
+            # A row of each text, and more of common ones: enough for `Values.known`.
             codes = np.concatenate([np.full(min(row["n"], 2 * MOST_VALUES_LISTED), i) for i, row in enumerate(rows)])
             values = Values.spelt(
                 f"column {column!r}", [row["text"] for row in rows], codes, (*ones, *zeros), self.missing
@@ -256,7 +244,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table of predictions, and which developers may ask about it."""
+    """A table of predictions, and the developers who may use it."""
 
     table: Table
     developers: frozenset[str]
@@ -264,13 +252,10 @@ class OpenTable:
 
 @dataclass(frozen=True)
 class Tables:
-    """All that may be asked about some people who stay in an engine.
+    """The tables of predictions about people who stay in an engine.
 
-    Parameters
-    ----------
-    known : who they were when the service started.
-    opened : by the name that requests call a table.
-    hidden : the columns that hold no predictions, whatever table they are in.
+    `known`: the people when the service started. `opened`: tables by their names in requests. `hidden`: the columns
+    that hold no predictions, whatever table they are in.
     """
 
     engine: Engine
@@ -279,9 +264,9 @@ class Tables:
     hidden: frozenset[str]
 
     def sums(self, developer: str, name: str, id_column: str, models: Sequence[str], most: int) -> TableSums:
-        """Add up what a table says, for a developer who may ask about it: `Engine.sums`.
+        """Return sums of a table, for a developer who may use it: `Engine.sums`.
 
-        Refusal as there; for another table; and if the engine cannot be asked, of which the log tells more.
+        Refusal as there; for another table; and if the engine fails, with the reason in the log only.
         """
         found = self.opened.get(name)
         if found is None or developer not in found.developers:
@@ -295,13 +280,11 @@ class Tables:
 
 @contextmanager
 def duckdb(database: Path | None, spill: Path | None) -> Iterator[Any]:
-    """Open DuckDB in this process, on a file that it only reads or on Parquet files.
+    """Open DuckDB in this process, on a read-only file or on Parquet files.
 
     EngineError also for what DuckDB cannot read later on.
 
-    Parameters
-    ----------
-    spill : a folder for what does not fit in memory; None for none.
+    `spill`: a folder for data that do not fit in memory; None for none.
     """
     try:
         import duckdb
@@ -326,17 +309,17 @@ def duckdb(database: Path | None, spill: Path | None) -> Iterator[Any]:
 
 
 class _Functions:
-    """The functions of an engine that Ibis has no name for; digests are of a row, and whole numbers of 64 bits."""
+    """Functions of an engine that Ibis has no name for; digests are of a row, and whole numbers of 64 bits."""
 
     def __init__(self, engine: str) -> None:
         self._duckdb, self._spark = engine == "duckdb", engine == "pyspark"
 
     def total(self, number: Any) -> Any:
-        """Add up whole numbers of 64 bits to one of more; Spark has to be told."""
+        """Return the sum of 64-bit whole numbers as a wider one, which Spark needs a cast for."""
         return (number.cast("decimal(38, 0)") if self._spark else number).sum()
 
     def quick(self, values: Sequence[Any], seed: int) -> Any:
-        """Digest some values of a row; another version of the engine may do so otherwise."""
+        """Return a digest of some values of a row; it may differ in another version of the engine."""
         import ibis
 
         if self._duckdb or self._spark:
@@ -348,7 +331,7 @@ class _Functions:
         )
 
     def stable(self, text: Any) -> tuple[Any, Any]:
-        """Digest a text twice, for good."""
+        """Return two digests of a text that never change."""
         import ibis
 
         if self._duckdb:
@@ -378,17 +361,17 @@ def _opened(backend: Any, table: Table) -> Any:
         raise EngineError("there is no such table: name one of the database's") from None
 
 
-def _rows(backend: Any, asked: Any) -> list[dict[str, Any]]:
-    """Ask one query; whole numbers come as they are, however large."""
+def _rows(backend: Any, query: Any) -> list[dict[str, Any]]:
+    """Return the rows of one query; whole numbers stay exact, however large."""
     if backend.name == "pyspark":
-        return [row.asDict() for row in backend.raw_sql(backend.compile(asked)).collect()]
-    cursor = backend.con.execute(backend.compile(asked))
+        return [row.asDict() for row in backend.raw_sql(backend.compile(query)).collect()]
+    cursor = backend.con.execute(backend.compile(query))
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def _joined(backend: Any, people: Any, scores: Any, id_column: str, names: Sequence[str]) -> Any:
-    """Ask for sums by label and group, and how many rows and ids the table has."""
+    """Return the query for sums by label and group, and for the table's numbers of rows and ids."""
     functions = _Functions(backend.name)
     columns = {f"m{j}": _number(scores[name]) for j, name in enumerate(names)}
     told = scores.select(s=scores[id_column], **columns)
@@ -406,20 +389,19 @@ def _joined(backend: Any, people: Any, scores: Any, id_column: str, names: Seque
             steps = ((value >= 0) & (value <= 1)).ifelse(value * float(GRID), 0.0).round().cast("int64")
             sums |= {f"between{j}": ((steps > 0) & (steps < GRID)).sum()}
         sums |= {f"sum{j}": steps.sum(), f"min{j}": value.min(), f"max{j}": value.max(), f"count{j}": value.count()}
-    # Of the table as it is: were it the same expression as above, DuckDB would write it down first.
+    # Counted on the table itself: if this were the expression above, DuckDB would materialise it first.
     ids = scores.aggregate(rows=scores.count(), ids=scores[id_column].nunique())
     return joined.group_by("y", "a").agg(**sums).cross_join(ids)
 
 
 def _number(column: Any) -> Any:
-    """Take a decision for a whole number, and a score for a float64."""
     if column.type().is_integer():
         return column
     return column.cast("int32" if column.type().is_boolean() else "float64")
 
 
 def _checked(rows: Sequence[Mapping[str, Any]], models: int, known: People) -> TableSums:
-    """Refuse what is not about everybody once, or no prediction."""
+    """Refuse rows that are not everybody once, or are no predictions; return the sums."""
     if not rows or not rows[0]["rows"] == rows[0]["ids"] == known.number == sum(row["n"] for row in rows):
         raise Refusal(error_pb2.REASON_ROWS_DIFFER)
     if {(row["y"], row["a"]): (row["n"], row["quick"]) for row in rows} != {
@@ -436,7 +418,7 @@ def _checked(rows: Sequence[Mapping[str, Any]], models: int, known: People) -> T
 
 
 def _of_labels(rows: Sequence[Mapping[str, Any]], models: int) -> TableSums:
-    """Put groups together by label, and take steps for what they are of 1."""
+    """Return sums by label, converted from steps to units of 1."""
 
     def total(row: Mapping[str, Any], j: int) -> float:
         return int(row[f"sum{j}"]) / (GRID if f"between{j}" in row else 1)

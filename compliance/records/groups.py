@@ -14,12 +14,12 @@ OTHER, UNKNOWN = "other", "unknown"
 """Values of an attribute that stand for every value that is not listed, and for none."""
 
 NO_LABEL = 2
-"""The label of who has none."""
+"""The label of a person without one."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column that groups are made of, and every value that somebody may have, which is public."""
+    """A column that defines groups, and every value that somebody may have, which is public."""
 
     name: str
     values: tuple[str, ...]
@@ -27,15 +27,10 @@ class Attribute:
 
 @dataclass(frozen=True, eq=False)
 class Probable:
-    """An attribute that nobody holds of everybody.
+    """An attribute that is known by probabilities, except in a golden sample.
 
-    Parameters
-    ----------
-    name : of the attribute.
-    parts : ndarray of int64, shape (people, values)
-        Probabilities of the values, rounded (`fairwall.laws.probable.rounded`).
-    golden : ndarray of bool, shape (people,)
-        Of whom it is known: who these people are is not protected.
+    `parts`: probabilities of the values, rounded (`fairwall.laws.probable.rounded`), shape (people, values). `golden`:
+    the people whose value is known, shape (people,): who they are is not protected.
     """
 
     name: str
@@ -47,13 +42,8 @@ class Probable:
 class Grouped:
     """A test set whose people are in groups.
 
-    Parameters
-    ----------
-    codes : ndarray of uint8, shape (attributes, people)
-        The number of each person's value; of what is known by probabilities it counts in the golden sample alone.
-    labels : ndarray of uint8, shape (people,)
-        0, 1 or `NO_LABEL`.
-    probable : the attribute that is known by probabilities.
+    `codes`: the number of each person's value, shape (attributes, people); for an attribute known by probabilities
+    valid in the golden sample alone. `labels`: 0, 1 or `NO_LABEL`, shape (people,).
     """
 
     attributes: tuple[Attribute, ...]
@@ -62,26 +52,21 @@ class Grouped:
     probable: Probable | None = None
 
     def golden(self, name: str) -> int:
-        """Return of how many people an attribute is known that is known of others by probabilities; else 0."""
+        """Return the size of an attribute's golden sample; 0 if it has none."""
         return int(self.probable.golden.sum()) if self.probable is not None and self.probable.name == name else 0
 
     def cells(self, by: tuple[str, ...]) -> tuple[NDArray[np.intp], int]:
-        """Return each person's group by some attributes, the last one's values the fastest, and how many there are."""
+        """Return each person's group by some attributes, the last one's values fastest, and the number of groups."""
         places = [[each.name for each in self.attributes].index(name) for name in by]
         sizes = [len(self.attributes[place].values) for place in places]
         return np.asarray(np.ravel_multi_index([self.codes[place] for place in places], sizes)), math.prod(sizes)
 
     def products(self, by: tuple[str, ...], stratum: NDArray[np.intp], strata: int) -> tuple[NDArray[np.int64], ...]:
-        """Add up by stratum what is released of probabilities (`fairwall.laws.probable`), in its units.
+        """Return sums by stratum of products of probabilities (`fairwall.laws.probable`), in their units.
 
-        Parameters
-        ----------
-        by : the attribute that is known by probabilities among them.
-        stratum : ndarray of intp, shape (people,)
+        They are (others, golden), shapes (strata, other groups * pairs) and (strata, other groups * values^2).
 
-        Returns
-        -------
-        others, golden : ndarray of int64, shape (strata, other groups * pairs), (strata, other groups * values^2)
+        `by`: attributes, among them the one known by probabilities. `stratum`: of each person, shape (people,).
         """
         assert self.probable is not None, "an attribute is known by probabilities"
         parts, golden = self.probable.parts.astype(np.float64), self.probable.golden

@@ -1,8 +1,8 @@
 """Fairness metrics as pure functions of group sums and counts; the attributes themselves never come here.
 
-`METRICS`, `stratum` and formulas are public (`fairwall.laws.metric`); what is added up, and how, is too
-(`fairwall.laws.values`), so that a developer can replay an exact answer bit for bit. A mechanism that adds its noise
-to sums and counts gets every metric from them, with the same formulas.
+`METRICS`, `stratum` and formulas are public (`fairwall.laws.metric`), and so are the sums and their order
+(`fairwall.laws.values`): a developer can replay an exact answer bit for bit. A mechanism that adds its noise to sums
+and counts gets every metric from them, with the same formulas.
 """
 
 from collections.abc import Sequence
@@ -16,21 +16,13 @@ __all__ = ["METRICS", "GroupSums", "Metric", "gaps", "stratum"]
 
 
 def gaps(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
-    """Return what a metric says of each model.
+    """Return the metric of each model, shape (m,).
 
-    ValueError for an unknown metric, too few or too many parts, an empty group, or sums of unlike shapes. The text does
-    not tell which group.
+    In [-1, 1], or [0, 1] for an absolute metric, [0, 2] for ``eodds_sum``; for ``di`` at least 0, infinite or NaN where
+    it divides by 0. ValueError for an unknown metric, too few or too many parts, an empty group, or sums of different
+    shapes. The text does not tell which group.
 
-    Parameters
-    ----------
-    metric : a key of `METRICS`.
-    parts : sums and counts for each of the metric's `parts`, in their order.
-
-    Returns
-    -------
-    NDArray[np.float64]
-        Shape (m,): in [-1, 1], or [0, 1] for an absolute metric, [0, 2] for ``eodds_sum``; for ``di`` at least 0,
-        infinite or NaN where it divides by 0.
+    `parts`: sums and counts for each of the metric's `parts`, in their order.
     """
     found = find_metric(metric)
     if len(parts) != len(found.parts):

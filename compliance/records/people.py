@@ -17,30 +17,24 @@ from fairwall.laws.sensitivity import least_stratum
 from fairwall.laws.values import Values, sums_over, values_of
 
 STRATUM_MIN = least_stratum(1)
-"""Among fewer people a flip has no neighbour with both groups present, so no noise would protect anybody."""
+"""Smallest stratum: with fewer people a flip has no neighbour with both groups, so no noise would protect anybody."""
 
 
 class RecordsError(ValueError):
-    """Records on which the allowed metrics cannot be audited. The text says which rule, never about whom."""
+    """Records on which the allowed metrics cannot be audited. The text names the rule, never a person or group."""
 
 
 @dataclass(frozen=True)
 class Records:
     """A test set as compliance holds it.
 
-    RecordsError if the columns do not fit together, or a group is smaller than that in a stratum that a metric needs,
-    or both just as large, where nobody could be in the other one. Checked here, before anybody is admitted, so that no
-    later refusal depends on a protected attribute.
+    RecordsError if the columns do not fit together, or if in a stratum of a metric a group is smaller than the minimum,
+    or both have just the minimum, so that nobody could be in the other one. Checked here, before anybody is admitted,
+    so that no later refusal depends on a protected attribute.
 
-    Parameters
-    ----------
-    labels : ndarray of uint8, shape (people,)
-        0 or 1.
-    protected : ndarray of uint8, shape (people,)
-        1 = advantaged, 0 = disadvantaged.
-    metrics : the metrics that these records will be audited for.
-    minimum_group : how many people each group has at least in every stratum that these metrics look at. Public, and
-        part of what neighbours are: noise counts on it.
+    `labels`: 0 or 1, shape (people,). `protected`: 1 = advantaged, 0 = disadvantaged, shape (people,). `metrics`: those
+    that these records will be audited for. `minimum_group`: least number of people of each group in every stratum of
+    these metrics. Public, and part of the definition of neighbours: noise counts on it.
     """
 
     labels: NDArray[np.uint8]
@@ -70,83 +64,76 @@ class Records:
         metrics: tuple[str, ...] = (),
         minimum_group: int = 1,
     ) -> Records:
-        """Make the records of people who do not exist, whom no check has to protect."""
+        """Return records of simulated people, whom no check has to protect."""
         records = object.__new__(cls)
         records.__dict__.update(labels=labels, protected=protected, metrics=metrics, minimum_group=minimum_group)
         return records
 
     @property
     def people(self) -> int:
-        """How many people the test set holds."""
+        """Number of people in the test set."""
         return len(self.labels)
 
     def fingerprint(self, key: bytes) -> bytes:
-        """Return a digest that says nothing without the key: 16 bytes for whose attributes these are, 16 for all else.
+        """Return a digest that reveals nothing without the key: 16 bytes for the groups, 16 for everything else.
 
-        The first half is the same whichever group is called the advantaged one, and whatever the labels are: what
-        audits lose is lost of the attributes.
+        The first half, for whose attributes these are, is the same whichever group is called the advantaged one, and
+        whatever the labels are: audits lose privacy of the attributes.
         """
         whose, what = self.protected ^ self.protected[:1], np.stack([self.labels, self.protected])
         halves = (b"whose" + whose.tobytes(), b"what" + what.tobytes())
         return b"".join(hmac.digest(key, half, hashlib.sha256)[:16] for half in halves)
 
     def counts(self, metric: str) -> tuple[int, int]:
-        """Count the disadvantaged and the advantaged in the metric's stratum: (n0, n1).
+        """Return the numbers of disadvantaged and advantaged people in the metric's stratum: (n0, n1).
 
         For equalized odds, which has two strata, these are everybody's counts.
         """
         return self._split(stratum(metric, self.labels))
 
     def exposed(self, metric: str) -> int:
-        """Say how many people the metric would look at if all its strata were as small as its smallest.
+        """Return the number of people the metric would read if all its strata were as small as its smallest.
 
-        Public, since the labels are. Most is given away of the smallest: groups may be as small there as in any other.
+        Public, since the labels are. An answer reveals most about the smallest stratum, whose groups may be as small as
+        in any other.
         """
         sizes = [int(np.count_nonzero(members)) for members in self._strata(metric)]
         return len(sizes) * min(sizes)
 
     def smallest_group(self, metric: str) -> int:
-        """Count the smallest group in any of the metric's strata. Secret."""
+        """Return the size of the smallest group in any of the metric's strata. Secret."""
         return min(min(self._split(members)) for members in self._strata(metric))
 
     def among(self, people: NDArray[np.int64]) -> Records:
-        """Take some people's records, by position; they need not be fit to be audited by themselves."""
+        """Return some people's records, by position; they need not be fit for audits by themselves."""
         return Records(self.labels[people], self.protected[people], ())
 
     def disadvantaged_in(self, cell_of: NDArray[np.intp], cells: int) -> NDArray[np.float64]:
-        """Count the disadvantaged of each cell, shape (cells,); `cell_of` has each person's cell, shape (people,)."""
+        """Return the number of disadvantaged in each cell, shape (cells,), from each person's cell, shape (people,)."""
         return np.bincount(cell_of[self.protected == 0], minlength=cells).astype(np.float64)
 
     def disadvantaged_sums(self, weights: NDArray[np.int8]) -> NDArray[np.float64]:
-        """Add up whole numbers over the disadvantaged, given for each person, shape (sums, people): shape (sums,)."""
+        """Return sums over the disadvantaged, shape (sums,), of integer weights, shape (sums, people)."""
         return np.asarray(weights[:, self.protected == 0].sum(axis=1, dtype=np.int64), np.float64)
 
     def turned(self, people: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the protected attributes with those of some people, shape (people,), turned over."""
+        """Return the protected attributes with those of some people, shape (people,), flipped."""
         return np.where(people, 1 - self.protected, self.protected).astype(np.uint8)
 
     def group_sums(self, metric: str, predictions: NDArray[Any]) -> tuple[GroupSums, ...]:
-        """Add up each model's values over each group, for each of the metric's parts.
+        """Return each model's sums over each group, for each of the metric's parts.
 
-        ValueError for predictions that must be 0 or 1 and are not. Depends on nothing protected.
+        Sums are in the order that the protocol fixes, see :func:`fairwall.laws.values.sums_over`. ValueError for
+        predictions that must be 0 or 1 and are not, which depends on nothing protected.
 
-        Parameters
-        ----------
-        predictions : ndarray, shape (models, people)
-            As of `fairwall.laws.values.Values`.
-
-        Returns
-        -------
-        tuple of GroupSums
-            Sums in the order that the protocol fixes, see :func:`fairwall.laws.values.sums_over`; one for each of
-            the metric's parts.
+        `predictions`: shape (models, people), see `fairwall.laws.values.Values`.
         """
         return tuple(self._add_up(members, values) for members, values in values_of(metric, predictions, self.labels))
 
     def sums_by_label(self, values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """Add up values of everybody, shape (models, people), by label: people, totals, and the same of a=0.
+        """Return sums of everybody's values, shape (models, people), by label: people, totals, and the same for a=0.
 
-        Shapes are (2,) and (2, models), twice. Of whole numbers sums are exact, whatever the order.
+        Shapes are (2,) and (2, models), twice. Sums of whole numbers are exact, whatever the order.
         """
         of_all = [self.labels == label for label in (0, 1)]
         found = list[NDArray[Any]]()
@@ -156,7 +143,7 @@ class Records:
         return tuple(found)
 
     def sums_of_disadvantaged(self, members: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up some values of the members, shape (k, members), over the disadvantaged among them: shape (k,)."""
+        """Return sums over the disadvantaged members, shape (k,), of members' values, shape (k, members)."""
         return sums_over(self.protected[members] == 0, values)
 
     def _add_up(self, members: NDArray[np.bool_], values: Values) -> GroupSums:

@@ -1,4 +1,4 @@
-"""Whom predictions are about: every row of a file, in the file's order or in that of its ids."""
+"""The rows of a file that predictions are about, in the file's order or in that of its ids."""
 
 from __future__ import annotations
 
@@ -20,15 +20,11 @@ _THREADS = min(os.cpu_count() or 1, 4)
 
 @dataclass(frozen=True)
 class Ids:
-    """What a file's rows are known by.
+    """The ids and digests of a file's rows.
 
-    Parameters
-    ----------
-    public_columns : further columns that both sides hold.
-    order : ndarray of intp, shape (people,)
-        Which row comes when, in the order of ids.
-    digests : the digest of the ids, and that of ids and public columns if there are any.
-    column_digests : for each public column the digest of the ids and that column.
+    `public_columns`: further columns that both sides hold. `order`: positions of the rows in the order of ids, shape
+    (people,). `digests`: the digest of the ids, and that of ids and public columns if there are any. `column_digests`:
+    for each public column the digest of the ids and that column.
     """
 
     column: str
@@ -39,7 +35,7 @@ class Ids:
 
 
 def identified(column: str, values: Any, public: Mapping[str, Any]) -> Ids:
-    """Know rows by a column of ids, and their table by further columns; each has one value a row, see `digest_of`.
+    """Return the ids of rows, with digests of the ids and public columns, see `digest_of`; one value a row each.
 
     RowsError if a row has no id, or that of another.
     """
@@ -53,12 +49,9 @@ def identified(column: str, values: Any, public: Mapping[str, Any]) -> Ids:
 class Rows:
     """All rows of a file, of which some are audited.
 
-    Developers predict for every row: which of them are audited, they are not told.
+    Developers predict for every row: they do not learn which are audited.
 
-    Parameters
-    ----------
-    audited : ndarray of bool, shape (people,)
-        Which rows have a record, in the order of the file.
+    `audited`: whether each row has a record, in the order of the file, shape (people,).
     """
 
     audited: NDArray[np.bool_] = field(repr=False)
@@ -66,21 +59,19 @@ class Rows:
 
     @property
     def people(self) -> int:
-        """How many predictions a model has to give."""
+        """Number of predictions that each model has to send."""
         return len(self.audited)
 
     @property
     def digests(self) -> tuple[bytes, ...]:
-        """What a caller's own rows may be known by; nothing where rows have no ids."""
+        """Digests that a caller's own rows may have; empty if rows have no ids."""
         return self.ids.digests if self.ids is not None else ()
 
     def of_records(self, predictions: NDArray[Any], *, by_ids: bool) -> NDArray[Any]:
-        """Take the predictions about those who are audited, in the order of their records.
+        """Return the predictions about the audited people, in the order of their records.
 
-        Parameters
-        ----------
-        predictions : ndarray, shape (models, people)
-        by_ids : whether their columns are in the order of ids, rather than of the file.
+        `predictions`: shape (models, people). `by_ids`: whether their columns are in the order of ids, rather than of
+        the file.
         """
         places = self._places_by_ids if by_ids else self._places
         if places is None:  # nothing is copied where everybody is in place already

@@ -1,26 +1,26 @@
-"""Whether two data sets are about the same people, told by what neither protects: ids, columns and rows.
+"""Detection of two data sets about the same people, by what neither protects: ids, columns and rows.
 
-The same people have one budget, whatever a data set is called and whichever of their columns it protects. What a file
-shows of whom it is about is kept in the ledger as digests under the service's key, so that a file that is gone by then
-is compared too. No protected column is among them, nor one that groups are made of.
+The same people have one budget, whatever a data set is called and whichever of their columns it protects. A file's
+traits are kept in the ledger as digests under the service's key, so that a file that is gone by then is compared too.
+No protected column is among them, nor one that defines groups.
 
-**Ids** (`data.id`): one that is in both is one person in both, here also if it lacks leading zeros in one. Of more
-than `_MANY` those are compared that come first in an order which has nothing to do with what they say.
+**Ids** (`data.id`): an id in both is one person in both, also if it lacks leading zeros in one. Of more than `_MANY`
+ids those are compared that come first in an order independent of their values.
 
-**Rows**: a row is known by its values, whatever the columns are called and in whatever order they and the rows are; and
-by all of them but one, since what another data set protects, or leaves out, is not there to compare; and both once more
+**Rows**: a row is known by its values, whatever the names and order of columns and the order of rows; and by all of
+them but one, since a column that another data set protects, or leaves out, cannot be compared; and both once more
 without the ids, which may be other ones there. Only rows that occur once in their file count. Say that two files of n1
 <= n2 people are drawn from one population in which a row's values have probabilities p. The share of the smaller file's
 people whose row occurs once in each is the sum of p (n2 p) exp(-(n1 + n2) p) on average, which is at most n2 / (e (n1 +
 n2)) < 0.37. So half of them do not agree by chance. Of many rows those with the smallest digests are compared.
 
-**Columns**: as many people, and columns that hold the same values, each as often. Files whose rows are too much alike
-to be told apart are the same people's if all columns of a name agree; others if those that agree have so many
-different values between them that this is no chance: of k values, k - 1 counts agree. A column that counts the rows
-says nothing. Where both have ids, and none is in both, it takes all columns of a name, and no chance.
+**Columns**: the same number of people, and columns that hold the same values, each as often. Files whose rows are too
+similar to be told apart have the same people if all columns of a name agree; other files if the agreeing columns have
+together so many different values that this is no chance: of k values, k - 1 counts agree. A column that counts the rows
+is ignored. Where both have ids, and none is in both, it takes all columns of a name, and no chance.
 
 Of people who stay in an **engine** the set of ids is compared, and a thousand of them: those with the smallest digests,
-so that two tables that share many ids have some of these in common. Their rows and columns are not looked at.
+so that two tables that share many ids have some of these in common. Their rows and columns are not read.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ if TYPE_CHECKING:
 _HALF = 0.5
 
 _ROWS = 256
-"""So many rows, those with the smallest digests, stand for all of a file."""
+"""Most rows, those with the smallest digests, that stand for a file."""
 
 _ROWS_MIN = 16
-"""Among fewer that can be compared, half is no evidence."""
+"""Least number of comparable rows: half of fewer is no evidence."""
 
 _COUNTS = 20
-"""So many counts do not agree by chance: one does in less than half of all cases."""
+"""Number of equal counts that is no chance: one count agrees by chance in less than half of all cases."""
 
 _MANY = 1 << 18
-"""Of so many ids each is compared; and so many values of a column are written down at once."""
+"""Most ids that are all compared; also most values of a column that are encoded at once."""
 
 _BYTES = 1 << 28
-"""How much of a file is read at once, as numbers or short texts."""
+"""Most bytes of a file that are read at once, as numbers or short texts."""
 
 _HEAD, _COLUMN, _SKETCH = struct.Struct("<16sQQI"), struct.Struct("<8s16sI?"), struct.Struct("<dI")
 
 
 @dataclass(frozen=True)
 class _Column:
-    """One column: digests of its name and of its values in any order, how many differ, and whether it has the ids."""
+    """One column: digests of its name and of its values in any order, the number of different values, and its role."""
 
     name: bytes
     values: bytes
@@ -76,7 +76,7 @@ class _Column:
 
 @dataclass(frozen=True)
 class _Sketch:
-    """The digests of rows that occur once, as far as they are among the smallest share of all digests."""
+    """Digests of rows that occur once, those within the smallest `share` of all possible digests."""
 
     share: float
     digests: tuple[bytes, ...]
@@ -84,13 +84,10 @@ class _Sketch:
 
 @dataclass(frozen=True)
 class Traits:
-    """What a file shows of whom it is about.
+    """Traits of a file that identify its people.
 
-    Parameters
-    ----------
-    content : the digest of the file.
-    rows : of rows by all columns, and by all but each of them; and where there are ids, of both without these.
-    ids : digests of the ids, 8 bytes each; none where there are no ids.
+    `content`: the digest of the file. `rows`: of rows by all columns, and by all but each of them; with ids, of both
+    without these too. `ids`: digests of the ids, 8 bytes each; empty without ids.
     """
 
     content: bytes
@@ -100,7 +97,7 @@ class Traits:
     ids: bytes = field(repr=False)
 
     def sealed(self, key: bytes) -> bytes:
-        """Write them for the ledger: without the key they tell how many people, columns and values there are."""
+        """Encode the traits for the ledger: without the key only the numbers of people, columns and values show."""
 
         def keyed(digest: bytes) -> bytes:
             return hashlib.blake2b(digest, digest_size=len(digest), key=key).digest()
@@ -113,13 +110,9 @@ class Traits:
 
 
 def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> Traits:
-    """Look at a file; DataError if the file is no table.
+    """Return a file's traits; DataError if the file is no table.
 
-    Parameters
-    ----------
-    source : a CSV or Parquet file.
-    hidden : the columns that are not looked at: whatever is protected.
-    ids : the column of ids.
+    `source`: a CSV or Parquet file. `hidden`: the columns that are not read: whatever is protected.
     """
     with source.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").digest()[:16]
@@ -141,15 +134,12 @@ def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> 
 
 
 def traits_by_ids(content: bytes, people: int, ids: Sequence[str]) -> Traits:
-    """Tell of people who stay in an engine a digest of all ids, how many they are, and some of their ids."""
+    """Return traits of people who stay in an engine: a digest of all ids, their number, and some of their ids."""
     return Traits(content, people, (), (_Sketch(1.0, ()),), _ids(ids))
 
 
 def shared(one: bytes, other: bytes) -> str:
-    """Say in words why two data sets are taken to be about the same people, given their `Traits.sealed`.
-
-    Empty where nothing says so.
-    """
+    """Return in words why two data sets have the same people, given their `Traits.sealed`; empty if none is known."""
     a, b = _opened(one), _opened(other)
     if a.content == b.content:
         return "the file is the same"
@@ -157,7 +147,7 @@ def shared(one: bytes, other: bytes) -> str:
         return f"{common:,} of their ids are in both"
     fewer = min(a.people, b.people)
     for x, y in product(a.rows, b.rows):
-        # A row of one sketch that the other file has is in the other sketch too, if that goes as far.
+        # A row of one sketch that the other file has is in the other sketch too, if that reaches as far.
         comparable = min(x.share, y.share) * fewer
         if comparable >= _ROWS_MIN and len({*x.digests} & {*y.digests}) >= _HALF * comparable:
             return "at least half of the rows of one are in the other"
@@ -189,7 +179,7 @@ def _opened(sealed: bytes) -> Traits:
 
 
 def _read(source: Path, hidden: Collection[str]) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """Read the columns that may be looked at, some at a time."""
+    """Yield the columns that may be read, some at a time."""
     there = header(source, str(source))
     names = [name for name in there if name not in hidden and there.count(name) == 1]
     at_once = 1
@@ -215,7 +205,7 @@ def _ids(values: pa.ChunkedArray) -> bytes:
 
 
 def _spread(ids: NDArray[np.bytes_]) -> NDArray[np.uint64]:
-    """Return a number for each id, which has nothing to do with what it says, however wide the array is."""
+    """Return a number for each id, independent of its value and of the array's width."""
     words = ids.astype(f"S{-(-ids.itemsize // 8) * 8}").view("<u8").reshape(len(ids), -1)
     found = np.zeros(len(ids), np.uint64)
     for word in words.T:
@@ -224,7 +214,7 @@ def _spread(ids: NDArray[np.bytes_]) -> NDArray[np.uint64]:
 
 
 def _hashes(values: pa.ChunkedArray) -> NDArray[np.uint64] | None:
-    """Return a number for each row's value, the same however that is spelt and however many there are.
+    """Return a number for each row's value, the same however the value is spelt and whatever else the column holds.
 
     None where the values count the rows, and for values that are neither numbers nor text.
     """
@@ -242,14 +232,14 @@ def _hashes(values: pa.ChunkedArray) -> NDArray[np.uint64] | None:
             are_numbers = are_numbers and all(each[:1] == b"\1" for each in written)
     except (pa.ArrowException, NotImplementedError):
         return None
-    # Numbers that Arrow cannot read may be some of those that count the rows.
+    # Numbers that Arrow cannot read may also count the rows.
     if are_numbers and _only_count(np.array([*map(float, coded.dictionary.to_pylist())]), len(values)):
         return None
     return np.asarray(found[by_dlpack(coded.indices)])
 
 
 def _numbers(values: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    """Return a column of numbers, or of texts that `value_of` reads as numbers; None of all else."""
+    """Return a column of numbers, or of texts that `value_of` reads as numbers; None for others."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -271,7 +261,6 @@ def _numbers(values: pa.ChunkedArray) -> NDArray[np.float64] | None:
 
 
 def _of_numbers(numbers: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return what `_of_value` does of each number."""
     found, whole = np.empty(len(numbers), np.uint64), np.floor(numbers) == numbers
     for each, kind in ((whole, "<f8"), (~whole, "<f4")):
         for some in np.split(np.flatnonzero(each), range(_MANY, int(each.sum()), _MANY)):
@@ -304,7 +293,7 @@ def _only_count(distinct: NDArray[np.float64], rows: int) -> bool:
 
 
 def _sketches(columns: Sequence[NDArray[np.uint64]], ids: Sequence[NDArray[np.uint64]]) -> Iterator[_Sketch]:
-    """Digest rows by all columns and by all but each; and, where one of them has the ids, without these and each."""
+    """Yield digests of rows by all columns and by all but each; with ids, also without these and each."""
     whole = np.add.reduce(columns) if columns else np.zeros(0, np.uint64)
     yield _sketch(whole)
     yield from (_sketch(whole - column) for column in columns)
@@ -312,9 +301,9 @@ def _sketches(columns: Sequence[NDArray[np.uint64]], ids: Sequence[NDArray[np.ui
 
 
 def _sketch(rows: NDArray[np.uint64]) -> _Sketch:
-    # Mixed, so that neither the order nor what is smallest has to do with any value.
+    # Mixed, so that neither the order nor the smallest digests depend on any value.
     digests = _mixed(rows)
-    # Where rows differ, the least are among these, and the others need not be sorted.
+    # Where rows differ, the smallest are among these, and the others need not be sorted.
     bound = np.uint64(min((8 * _ROWS << 64) // max(len(rows), 1), 2**64 - 1))
     for some in (digests[digests <= bound], digests):
         found, counts = np.unique(some, return_counts=True)
@@ -325,7 +314,7 @@ def _sketch(rows: NDArray[np.uint64]) -> _Sketch:
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread numbers over all of 64 bits, none to the same place as another: the end of SplitMix64 (Steele 2014)."""
+    """Return numbers spread over 64 bits, one to one: the end of SplitMix64 (Steele 2014)."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
     return values

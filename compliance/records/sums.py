@@ -1,4 +1,4 @@
-"""What predictions add up to that who asks does not see: of models that are handed over, and of tables in an engine."""
+"""Sums of predictions that the developer does not see: of uploaded models, and of tables in an engine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from fairwall.laws.metric import Part, find_metric
 from fairwall.laws.values import are_decisions
 
 GRID = 2**24
-"""A score is rounded to a multiple of 1 / GRID."""
+"""Steps per unit: a score is rounded to a multiple of 1 / GRID."""
 
 
 @dataclass(frozen=True)
 class StratumSums:
-    """What a stratum's values add up to, all models of one part after those of the other, each shape (k,).
+    """Sums of a stratum's values, all models of one part after those of the other, each shape (k,).
 
-    Who asks sees no prediction, so that all is secret but how many `people` there are: their `totals`, how many of them
-    are disadvantaged, `n0`, and the totals over those, `sum0`. So coordinates are the same whatever models predict.
+    The developer sees no prediction, so all is secret except the number of `people`: the `totals`, the number of
+    disadvantaged, `n0`, and the totals over the disadvantaged, `sum0`. So coordinates are the same whatever models
+    predict.
     """
 
     label: int | None
@@ -34,14 +35,14 @@ class StratumSums:
 
     @property
     def by_sums(self) -> bool:
-        """Whether coordinates follow from sums: as `fairwall.laws.batch.Stratum.by_sums`."""
+        """Whether coordinates follow from sums, see `fairwall.laws.batch.Stratum.by_sums`."""
         return True
 
     def coordinates(self, step: float) -> Coordinates:
-        """Return the values as coordinates, as of `fairwall.laws.cube.coordinates`: each model has one, from 0 to 1.
+        """Return the values as coordinates, see `fairwall.laws.cube.coordinates`: one for each model, from 0 to 1.
 
-        Nobody's score was rounded to whole steps before it was added up, and sums are instead. Of two sums that differ
-        by less than 1/h - 1 steps what is rounded differs by 1/h at most: scores are moved by (1 + 2h) times less.
+        Scores were not rounded to whole steps before summing; sums are rounded instead. Of two sums that differ by less
+        than 1/h - 1 steps the rounded ones differ by 1/h at most: scores are moved by (1 + 2h) times less.
         """
         k = len(self.totals)
         half = np.full(k, 0.5)
@@ -50,20 +51,16 @@ class StratumSums:
 
 @dataclass(frozen=True)
 class TableSums:
-    """What predictions that who asks does not see add up to; the first axis is the label, 0 or 1. All of it is secret.
+    """Sums of predictions that the developer does not see; the first axis is the label, 0 or 1. All of it is secret.
 
     Parameters
     ----------
-    people : ndarray of int64, shape (2,)
-        How many have the label. Public.
-    total : ndarray of float64, shape (2, models)
-        Of predictions over all people of the label.
-    n0 : ndarray of int64, shape (2,)
-        How many of them are disadvantaged.
-    sum0 : ndarray of float64, shape (2, models)
-        The total over these.
+    people : number of people with the label, shape (2,). Public.
+    total : sums of predictions over all people of the label, shape (2, models).
+    n0 : number of disadvantaged among them, shape (2,).
+    sum0 : sums over the disadvantaged, shape (2, models).
     are_decisions : whether every prediction is 0 or 1.
-    digest : of all ids and predictions, whatever the order of rows; empty of models that are handed over.
+    digest : of all ids and predictions, whatever the order of rows; empty for uploaded models.
     """
 
     people: NDArray[np.int64]
@@ -75,7 +72,7 @@ class TableSums:
 
     @classmethod
     def of(cls, records: Records, scores: NDArray[Any]) -> TableSums:
-        """Add up scores of everybody, shape (models, people), as an engine does."""
+        """Return sums of everybody's scores, shape (models, people), as an engine computes them."""
         decided = scores.dtype == np.bool_
         steps = scores if decided else np.rint(scores * GRID)
         people, total, n0, sum0 = records.sums_by_label(steps)
@@ -84,11 +81,11 @@ class TableSums:
 
     @property
     def models(self) -> int:
-        """How many models there are."""
+        """Number of models."""
         return int(self.total.shape[1])
 
     def strata(self, metric: str) -> tuple[StratumSums, ...]:
-        """Return what a metric's parts add up to in each of its strata, in their order."""
+        """Return the sums of a metric's parts in each of its strata, in their order."""
         found = find_metric(metric)
         of_parts = [self._of_part(part) for part in found.parts]
         strata = []
@@ -100,7 +97,7 @@ class TableSums:
         return tuple(strata)
 
     def _of_part(self, part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the total of a part's values and the disadvantaged's, shape (models,)."""
+        """Return totals of a part's values over everybody and over the disadvantaged, shape (models,) each."""
         totals = sums = np.zeros(self.models)
         for label in (0, 1) if part.label is None else (part.label,):
             total, sum0, n, n0 = self.total[label], self.sum0[label], self.people[label], self.n0[label]

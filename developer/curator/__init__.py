@@ -1,1 +1,1 @@
-"""The developer's part in the game of the curator."""
+"""The developer in the curator game."""

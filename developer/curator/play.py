@@ -1,4 +1,4 @@
-"""The developer at the table of the game of the curator: it asks about models that it draws, each with a nonce."""
+"""The developer in the curator game: it has randomly drawn models audited, each with a nonce."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def play(seat: Seat, _shelf: Shelf) -> None:
 
 
 def _asked(audits: gaps.Audits, deal: wire.CuratorDeal) -> wire.SubmitAnswersRequest:
-    """Ask everything: each model accepts everybody by a fair coin."""
+    """Send all requests: each model accepts everybody by a fair coin."""
     rng = generator(deal.seed)
     models = rng.integers(2, size=(deal.requests, deal.people), dtype=np.uint8)
     ids = [request_id(f"audit-{number}", rng.bytes(_NONCE_BYTES)) for number in range(1, deal.requests + 1)]
@@ -49,7 +49,7 @@ def _asked(audits: gaps.Audits, deal: wire.CuratorDeal) -> wire.SubmitAnswersReq
 
 
 def _verdict(referee: CuratorServiceStub, request: wire.SubmitAnswersRequest) -> wire.Verdict:
-    """Hand in what was answered, and wait for what the regulator makes of it."""
+    """Submit the answers, and wait for the regulator's verdict."""
     while True:
         response: wire.SubmitAnswersResponse = referee.SubmitAnswers(request, timeout=CALL_SECONDS)
         if response.verdict != wire.VERDICT_UNSPECIFIED:

@@ -1,1 +1,1 @@
-"""The developer in the disclosure game: it reads a release for what it says of one person."""
+"""The developer in the disclosure game: it reads a release for information about one person."""

@@ -1,4 +1,4 @@
-"""What a release says of Alice: Bayes's posterior by the public law, and which record may be hers."""
+"""Alice's posterior given a release, by Bayes's rule, and the record that may be hers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODES = {
 
 @dataclass(frozen=True)
 class Belief:
-    """P(the secret is 1), the guess that follows, the record taken for Alice's, and among how many it was one."""
+    """P(the secret is 1), the resulting guess, the record taken for Alice's, and the number of candidate records."""
 
     posterior: float
     guess: bool
@@ -30,7 +30,7 @@ class Belief:
 
 
 def known(deal: wire.DisclosureDeal) -> Known:
-    """Give what a deal tells beforehand."""
+    """Return a deal's public prior knowledge."""
     return Known(
         MODES[deal.mode],
         deal.terms.epsilon,
@@ -42,17 +42,12 @@ def known(deal: wire.DisclosureDeal) -> Known:
 
 
 def believe(deal: wire.DisclosureDeal, table: NDArray[np.float64]) -> Belief:
-    """Read a release.
-
-    Parameters
-    ----------
-    table : (cells,) or, of records, (people, 2), as it was released.
-    """
+    """Return the belief given a release: (cells,) or, for records, (people, 2)."""
     if not deal.terms.records:
         believed = posterior(known(deal), float(table[deal.cell]))
         return Belief(believed, believed >= PRIOR, None, 0)
     (alike,) = np.nonzero(table[:, 0] == deal.cell)
     believed = posterior(known(deal), float(table[alike, 1].sum()))
-    # Records stand in no order, so that of those alike the first is as good as any.
+    # Records are in no order, so the first of the equal ones is as good as any.
     first = int(alike[0]) if deal.takes_part and len(alike) else None
     return Belief(believed, believed >= PRIOR, first, len(alike) if first is not None else 0)

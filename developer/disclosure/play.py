@@ -1,4 +1,4 @@
-"""The developer at the table of the disclosure game: it buys the study's table, and says what it believes of Alice."""
+"""The developer in the disclosure game: it buys the study's table, and submits its belief about Alice."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def play(seat: Seat, _shelf: Shelf) -> None:
 
 
 def _table(compliance: ReleaseServiceStub, deal: disclosure.DisclosureDeal) -> NDArray[np.float64]:
-    """Buy the study's table."""
     request = wire.TabulateRequest(request_id="table-1", deal_id=deal.deal_id, epsilon=deal.terms.epsilon)
     parts = iter(compliance.Tabulate(request, timeout=CALL_SECONDS))
     table = gathered(next(parts).header.table, (part.table_chunk for part in parts))

@@ -1,1 +1,1 @@
-"""The developer in the game of groups: it asks for counts by group, and says who is in which."""
+"""The developer in the game of groups: it queries counts by group, and guesses each person's group."""

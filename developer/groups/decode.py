@@ -1,15 +1,14 @@
-r"""Who is in which group, by noisy counts and the public shares of groups.
+r"""Guesses of who is in which group, from noisy counts and the groups' public shares.
 
-Let x_i be 1 where person i is in a group, of which a share p is, and 0 elsewhere. A stratum s of a table tells
-y_s = sum_{i in s} x_i + z_s, with noise of variance r. Of all estimates that are linear in y, the posterior mean of
-Gaussian x and z has the least mean squared error,
+Let x_i be 1 where person i is in a group of share p, and 0 elsewhere. A stratum s of a table gives y_s = sum_{i in s}
+x_i + z_s, with noise of variance r. Of all estimates that are linear in y, the posterior mean of Gaussian x and z has
+the least mean squared error,
 
     p + v S' (v S S' + diag(r))^-1 (y - p S 1),   v = p (1 - p),
 
-where row s of S has a 1 for each person of the stratum. Rows of which each person counts something tell likewise: S has
-that. Groups are read one by one: that a person is in one of them
-alone is left to the guess, which is the group whose estimate is largest beside its share. For known posteriors that
-guess has the largest balanced accuracy.
+where row s of S has a 1 for each person of the stratum. Where people have other weights in a row, S has these. Groups
+are read one by one; only the guess uses that a person is in one group alone: it is the group whose estimate is largest
+relative to its share. For known posteriors that guess has the largest balanced accuracy.
 """
 
 from __future__ import annotations
@@ -25,18 +24,14 @@ from fairwall.laws.groups import noise_variance
 from fairwall.rpc.arrays import from_message
 
 EXACT = 1e-6
-"""The variance that counts without noise are given: strata of several tables add up to the same people."""
+"""Variance assumed for counts without noise: strata of several tables add up to the same people."""
 
 
-def decode(asked: Sequence[tuple[NDArray[np.float64], GroupRelease]], shares: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Guess who is in which group, (people,).
-
-    Parameters
-    ----------
-    asked : decisions, shape (models, people), and the selection rates' tables that were released of them.
-    shares : (groups,), the public ones.
-    """
-    return read(*told(asked), shares)
+def decode(
+    releases: Sequence[tuple[NDArray[np.float64], GroupRelease]], shares: NDArray[np.float64]
+) -> NDArray[np.uint8]:
+    """Return a guess of each person's group, (people,), from decisions, (models, people), and their released tables."""
+    return read(*told(releases), shares)
 
 
 def read(
@@ -45,13 +40,10 @@ def read(
     variances: NDArray[np.float64],
     shares: NDArray[np.float64],
 ) -> NDArray[np.uint8]:
-    """Guess from counts who is in which group, (people,), or (games, people) from those of several games.
+    """Return a guess of each person's group from counts, (people,), or (games, people) for several games.
 
-    Parameters
-    ----------
-    strata : (rows, people), what people count in each row.
-    counts : (rows, groups), or (games, rows, groups).
-    variances : (rows,), of the counts' noise.
+    strata : (rows, people), each person's weight in each row.
+    counts : (rows, groups), or (games, rows, groups), with the noise's variances, (rows,).
     shares : (groups,).
     """
     people, alike = strata.sum(axis=1), strata @ strata.T
@@ -67,21 +59,18 @@ def read(
 
 
 def told(
-    asked: Sequence[tuple[NDArray[np.float64], GroupRelease]],
+    releases: Sequence[tuple[NDArray[np.float64], GroupRelease]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Give what people count in each row, its counts, and the variance of their noise, as `read` takes them.
-
-    Of a table that is a 1 for each person of a stratum.
-    """
+    """Return each row's weights of people (1 in a table's stratum), its counts, and their noise's variance."""
     parts = []
-    for decisions, release in asked:
+    for decisions, release in releases:
         for table in release.tables:
             hits, counts = from_message(table.hits), from_message(table.counts).astype(np.float64)
             own = decisions[list(table.models)]
             strata = (own[np.newaxis] == hits.T[:, :, np.newaxis]).all(axis=1).astype(np.float64)
             variance = max(noise_variance(table.rate, counts.shape[1]), EXACT)
             parts.append((strata, counts, np.full(len(counts), variance)))
-        for part in release.rows:  # of selection rates: everybody is in one
+        for part in release.rows:  # rows of selection rates count everybody
             counts, steps = from_message(part.counts).astype(np.float64), np.ones((len(part.reach), decisions.shape[1]))
             for model, row in enumerate(part.row):
                 if row:

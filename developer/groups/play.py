@@ -1,4 +1,4 @@
-"""The developer at the table of the game of groups: it asks about models that are made for it, and guesses."""
+"""The developer in the game of groups: it queries counts of models made for that purpose, and guesses the groups."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def play(seat: Seat, _shelf: Shelf) -> None:
 
 
 def _asked(compliance: by_group.Groups, deal: wire.GroupDeal) -> list[tuple[NDArray[np.float64], GroupRelease]]:
-    """Ask all batches, each for its part of epsilon."""
+    """Send all batches, each for its part of epsilon."""
     terms, rng = by_group.terms(compliance, deal.deal_id), generator(deal.seed)
     plan = _plan(deal, terms.people)
     epsilon = part_of(deal.epsilon, plan.batches)

@@ -1,13 +1,13 @@
-"""Search for the questions that tell most of who is in which group, by simulation on people of the public shares.
+"""Search for the queries that reveal most about groups, by simulation on people of the public shares.
 
-How a service counts is public: which models share a table, where it tells rows, and the noise of both. So a `Plan` is
-tried on people who are drawn, and read by what reads the answers. From one batch, of blocks as small as a shared table
-allows or of one half, numbers are changed in ever smaller steps while that tells more. Both are held on fresh draws
-against the blocks that as many models and batches as there may be would make. Draws are the same for every plan, and in
-every trial, so that a cell is searched once.
+The service's counting is public: which models share a table, when it returns rows, and the noise of both. So a `Plan`
+is tried on drawn people with the real decoder. From one batch, of blocks as small as a shared table allows or of one
+half, numbers are changed in ever smaller steps while the score rises. Both results are compared on fresh draws with the
+blocks that the allowed models and batches would make. Draws are the same for every plan, and in every trial, so that a
+cell is searched once.
 
-Blocks of uneven size tell less: 19 of 30, 15 or 7 people, and one of all others, were 0.5 to 16 points behind 20 alike
-(5 and 10 groups of Adult, epsilon 1, 5 and 20, 1 to 16 batches).
+Blocks of uneven size reveal less: 19 of 30, 15 or 7 people, and one of all others, were 0.5 to 16 points behind 20
+equal ones (5 and 10 groups of Adult, epsilon 1, 5 and 20, 1 to 16 batches).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from fairwall.laws.groups import (
 )
 
 _TRIED, _FINAL = 30_000, 100_000
-"""On how many drawn people, of all games together, a plan is tried, and the last ones are compared."""
+"""People drawn, over all games together, to score a plan, and to compare the last plans."""
 
 _LARGEST = 1e10
-"""The square of all rows, times people and groups, up to which answers are read in a second or two."""
+"""Largest (rows squared) times people times groups, at which answers are read in a second or two."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is known beforehand: the groups' shares, how many people there are, epsilon, and what a plan has at most."""
+    """Public knowledge (the groups' shares, the number of people, epsilon) and the limits of a plan."""
 
     shares: tuple[float, ...]
     people: int
@@ -56,11 +56,11 @@ class Asked:
 
     @property
     def given(self) -> Plan:
-        """The blocks of as many models and batches as there may be."""
+        """The blocks with the most models and batches."""
         return Plan("blocks", min(2**self.models, self.people), self.batches)
 
     def near(self, plan: Plan, step: float) -> Iterator[Plan]:
-        """Give the plans of which one number is so many times as large or as small."""
+        """Yield the plans with one number `step` times larger or smaller."""
         least, most = (2, self.given.parts) if plan.subsets == "blocks" else (1, self.models)
         for parts in (max(math.floor(plan.parts / step), least), min(math.ceil(plan.parts * step), most)):
             yield replace(plan, parts=parts)
@@ -69,34 +69,34 @@ class Asked:
 
 
 @lru_cache
-def found(asked: Asked) -> Plan:
-    """Climb to the plans of blocks and of halves that tell most, and take what tells most on fresh draws."""
+def found(bounds: Asked) -> Plan:
+    """Return the plan, of the blocks' and the halves' climbs and the given one, with the best score on fresh draws."""
 
     @cache
     def score(plan: Plan) -> float:
-        return _score(plan, asked, _TRIED, seed=0)
+        return _score(plan, bounds, _TRIED, seed=0)
 
-    tables = min(max(asked.people // PEOPLE_A_STRATUM, 2), asked.given.parts)
+    tables = min(max(bounds.people // PEOPLE_A_STRATUM, 2), bounds.given.parts)
     starts = (Plan("blocks", tables, 1), Plan("halves", 1, 1))
-    tops = [climbed(plan, asked.near, score) for plan in starts]
-    return max((asked.given, *tops), key=lambda plan: _score(plan, asked, _FINAL, seed=1))
+    tops = [climbed(plan, bounds.near, score) for plan in starts]
+    return max((bounds.given, *tops), key=lambda plan: _score(plan, bounds, _FINAL, seed=1))
 
 
-def _score(plan: Plan, asked: Asked, drawn: int, seed: int) -> float:
-    """Play a plan on so many drawn people: balanced accuracy; -inf where that takes too long."""
-    rng, groups, games = np.random.default_rng(seed), len(asked.shares), math.ceil(drawn / asked.people)
-    cells = rng.choice(groups, (games, asked.people), p=asked.shares)
+def _score(plan: Plan, bounds: Asked, drawn: int, seed: int) -> float:
+    """Return a plan's balanced accuracy on drawn people; -inf where the plan takes too long."""
+    rng, groups, games = np.random.default_rng(seed), len(bounds.shares), math.ceil(drawn / bounds.people)
+    cells = rng.choice(groups, (games, bounds.people), p=bounds.shares)
     batches = []
     for _ in range(plan.batches):
-        decisions = SUBSETS[plan.subsets](rng, asked.people, plan.parts)
-        batches.append(_answered(decisions, part_of(asked.epsilon, plan.batches), groups, games, rng))
-        if (len(batches[0][0]) * plan.batches) ** 2 * asked.people * groups > _LARGEST:
+        decisions = SUBSETS[plan.subsets](rng, bounds.people, plan.parts)
+        batches.append(_answered(decisions, part_of(bounds.epsilon, plan.batches), groups, games, rng))
+        if (len(batches[0][0]) * plan.batches) ** 2 * bounds.people * groups > _LARGEST:
             return -math.inf
     strata, variances, noise = zip(*batches, strict=True)
     rows = np.concatenate(strata)
     exact = np.stack([(cells == group).astype(np.float64) @ rows.T for group in range(groups)], axis=-1)
     counts = exact + np.concatenate(noise, axis=1)
-    right = read(rows, counts, np.concatenate(variances), np.array(asked.shares)) == cells
+    right = read(rows, counts, np.concatenate(variances), np.array(bounds.shares)) == cells
     named, people = np.bincount(cells[right], minlength=groups), np.bincount(cells.ravel(), minlength=groups)
     return float((named[people > 0] / people[people > 0]).mean())
 
@@ -104,11 +104,9 @@ def _score(plan: Plan, asked: Asked, drawn: int, seed: int) -> float:
 def _answered(
     decisions: NDArray[np.float64], epsilon: float, groups: int, games: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
-    """Tell a batch as a service does: what people count in its rows or strata, and the noise with its variances.
-
-    Shapes are (rows, people), (rows,) for variances, and (games, rows, groups) for noise. Noise of a ball takes long to
-    draw, and is nearly Gaussian; that of a table is not, and tells up to two points more.
-    """
+    """Return a simulated batch: weights (rows, people), noise variances (rows,) and noise (games, rows, groups)."""
+    # A ball's noise is slow to draw, and is replaced by a Gaussian, which is close; a table's noise is not Gaussian,
+    # and reveals up to two points more.
     models, people = decisions.shape
     chosen = decisions == 1
     answers, stratum = strata_of(chosen)

@@ -1,4 +1,4 @@
-"""Whom models accept that are made to find out who is in which group."""
+"""The people accepted by models that are made to find groups."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Choose = Callable[[np.random.Generator, int, int], NDArray[np.float64]]
-"""Draw the decisions of a batch, shape (models, people), from how many people and parts there are."""
+"""A function that returns the decisions of a batch, (models, people), given the numbers of people and parts."""
 
 
 def halves(rng: np.random.Generator, people: int, parts: int) -> NDArray[np.float64]:
-    """Have each of so many models accept a random half of the people."""
+    """Return `parts` models that each accept a random half of the people."""
     places = np.tile(np.arange(people), (parts, 1))
     return (rng.permuted(places, axis=1) < people // 2).astype(np.float64)
 
 
 def blocks(rng: np.random.Generator, people: int, parts: int) -> NDArray[np.float64]:
-    """Cut the people at random into so many blocks that are as large, and tell them apart by who accepts them.
+    """Return models that identify each of `parts` random blocks, at least 2, of equal size by their decisions.
 
-    They are two or more. A service counts each for the price of one where its rules let the models share a table.
+    A service counts each block for the price of one where its rules let the models share a table.
     """
     block, models = rng.permutation(people) % parts, (parts - 1).bit_length()
     return np.asarray(block[np.newaxis] >> np.arange(models)[:, np.newaxis] & 1, np.float64)
@@ -30,14 +30,14 @@ def blocks(rng: np.random.Generator, people: int, parts: int) -> NDArray[np.floa
 SUBSETS: dict[str, Choose] = {"blocks": blocks, "halves": halves}
 
 SEARCHED = "searched"
-"""Whichever of them tells more by `developer.groups.searched`."""
+"""The better of them by `developer.groups.searched`."""
 
 STRATEGIES = (*SUBSETS, SEARCHED)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to ask: batches, each of so many blocks, or of a model for each of so many halves."""
+    """A sequence of batches, each of `parts` blocks, or of `parts` models that accept a half."""
 
     subsets: str
     parts: int

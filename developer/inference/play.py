@@ -1,4 +1,4 @@
-"""The developer in the inference game: it trains models on the groups that it is told to, and releases them."""
+"""The developer in the inference game: it trains models on the groups that the deal names, and releases them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ LOG = logging.getLogger(__name__)
 SUBMIT_SECONDS = 300.0
 
 Tuned = Callable[[float], Ensemble]
-"""Tunes the deal's models with a lambda."""
+"""A function that tunes the deal's models with a lambda."""
 
 
 def play(seat: Seat, shelf: Shelf) -> None:
     """Play every trial of a run; the shelf gets each deal's models."""
     referee = InferenceServiceStub(seat.referee)
-    # Nothing is sent to compliance before lambda is to be chosen.
+    # Nothing is sent to compliance unless lambda is to be chosen.
     with seat.reach("compliance") as connection:
         audits = Audits(connection)
         for deal, cards in deals(referee.TakeTrainingDeal, inference.TakeTrainingDealRequest):
@@ -72,9 +72,9 @@ def play(seat: Seat, shelf: Shelf) -> None:
 def train(
     split: Split, bits: NDArray[np.uint8], seeds: list[int], training: inference.Training
 ) -> tuple[Ensemble, Tuned]:
-    """Train the deal's models, all that does not depend on lambda, and say in the log how far it is.
+    """Train the part of the deal's models that does not depend on lambda, with progress in the log.
 
-    Given are models without a defence, for the record, and what tunes those to release.
+    Returns models without a defence, for the record, and a function that tunes the models to release.
     """
     settings, none, defence = settings_of(training), DEFENCES["none"], DEFENCES[training.defence]
     base = none.train(Task(split, bits, seeds, settings, _progress("training none")))
@@ -91,7 +91,7 @@ def train(
 
 
 def _progress(what: str) -> Progress:
-    """Say every tenth of it in the log."""
+    """Return a callback that logs every tenth of the progress."""
     said = 0
 
     def on_step(done: int, total: int) -> None:
@@ -107,13 +107,9 @@ def _progress(what: str) -> Progress:
 def _choose(
     audits: Audits, deal: inference.TrainingDeal, features: NDArray[Any], tuned: Tuned
 ) -> tuple[Ensemble, float, int]:
-    """Choose lambda by what compliance answers, and by that alone: all candidates are audited in one batch.
-
-    The noisy answers of a candidate's models are averaged. The smallest lambda whose mean is at most tau will do; where
-    none is, the one with the smallest mean. Whatever comes of the answers costs no more privacy than they did.
-
-    Given are the models, their lambda, and how many queries were asked.
-    """
+    """Return the models, lambda and query count, chosen by compliance's answers about one batch of all candidates."""
+    # The smallest lambda is chosen whose models' mean answer is at most tau, or else the one with the smallest mean.
+    # Using the answers costs no further privacy.
     strengths = sorted(deal.strengths)
     candidates = [tuned(strength) for strength in strengths]
     decisions = np.concatenate([(models.scores(features) >= 0.5).astype(np.uint8) for models in candidates])

@@ -1,8 +1,8 @@
-r"""Which decisions to turn so that an audited gap falls, from how probable it is of each row that it is disadvantaged.
+r"""The decisions to flip so that an audited gap falls, from each row's probability of being disadvantaged.
 
-Let q_i be that probability, N0 = sum q_i and N1 = n - N0 what sizes are taken for. Accepting a rejected row lowers the
-gap by q/N0 - (1-q)/N1 in expectation, and rejecting an accepted one by the opposite. The f largest of these are the
-best f patches where N0 and N1 are right: each patch moves a sum of its own.
+Let q_i be that probability, N0 = sum q_i and N1 = n - N0 the assumed sizes. Accepting a rejected row lowers the gap by
+q/N0 - (1-q)/N1 in expectation, and rejecting an accepted one by the opposite. The f largest of these are the best f
+patches where N0 and N1 are right, since each patch moves a sum of its own.
 """
 
 from __future__ import annotations
@@ -16,18 +16,15 @@ ATTACKS = {
     "both": "by answers and X together",
     "majority": "by the votes of sealed random models, each for whom its answer favours (Blum and Hardt, ICML 2015)",
 }
-"""The attacks, and by what each patches."""
+"""The attacks, and the evidence that each patches by."""
 
 STEP = 0.25
-"""To multiples of this log-odds are rounded. Of all rows of a table that are then alike the attack knows the same, so
-that how likely they are to be disadvantaged is known exactly to who scores it."""
+"""Log-odds are rounded to multiples of this, so that many rows of a table are equal to the attack, and the scorer knows
+their exact frequency of disadvantage."""
 
 
 def hints(features: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Say by a public predictor how likely people are disadvantaged: (rows,), log-odds in multiples of `STEP`.
-
-    ``features`` is (rows, d), ``weights`` (d + 1,), the intercept last.
-    """
+    """Return the log-odds, (rows,), of being disadvantaged by public weights, (d + 1,), in multiples of `STEP`."""
     odds: NDArray[np.float64] = np.rint((features @ weights[:-1] + weights[-1]) / STEP) * STEP
     return odds
 
@@ -35,12 +32,9 @@ def hints(features: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArra
 def lowering(
     decisions: NDArray[np.uint8], probable: NDArray[np.float64], flips: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], int]:
-    """Choose the patches that lower the gap most, at most so many, and how many of them bring it nearest to 0.
+    """Return the patches that lower the gap most, at most `flips`, and how many of them bring it nearest to 0.
 
-    Parameters
-    ----------
-    decisions, probable : (rows,), whom the model accepts, and how probable it is that each is disadvantaged.
-    rng : chooses among rows that are alike.
+    `probable`, (rows,), is each row's probability of being disadvantaged; `rng` breaks ties.
     """
     n0 = float(np.clip(probable.sum(), 1, len(probable) - 1))
     share0, share1 = probable / n0, (1 - probable) / (len(probable) - n0)

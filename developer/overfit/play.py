@@ -1,4 +1,4 @@
-"""The developer in the overfit game: it finds out who is disadvantaged, and patches decisions that are audited."""
+"""The developer in the overfit game: it infers who is disadvantaged, and patches the audited decisions."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def play(seat: Seat, _shelf: Shelf) -> None:
 
 
 def _patched(audits: Audits, deal: wire.OverfitDeal, cards: dict[str, NDArray[Any]]) -> wire.SubmitPatchesRequest:
-    """Patch rows by number, all at once: whatever was patched before, after the last round more is known."""
+    """Return the patches, by row number, all chosen after the last round, when most is known."""
     rng, rows, numbers = generator(deal.seed), cards["decisions"].astype(np.uint8), count(1)
     decisions, anew = rows.ravel(), rows.ndim > 1
     odds = np.full(len(decisions), np.log(deal.share / (1 - deal.share)))
     if deal.attack != "answers":
         odds = hints(cards["features"].astype(np.float64), cards["weights"].astype(np.float64))
-    # Rows that stay are in every round, which begins with what the one before has told of them.
+    # Rows that stay are in every round, which begins with the log-odds of the round before.
     rounds = np.broadcast_to(np.arange(rows.size).reshape(rows.shape), (deal.rounds or 1, rows.shape[-1]))
     for number, own in enumerate(rounds if deal.attack != "features" else (), 1):
         case = round_of(deal.deal_id, number if anew else 1)
@@ -69,10 +69,7 @@ def _asked(
     numbers: Iterator[int],
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Find out by the reveal game's best strategy the log-odds that each row is disadvantaged, (rows,), in one round.
-
-    ``odds`` are those before it, and ``numbers`` are what requests are called by.
-    """
+    """Return each row's log-odds, (rows,), of being disadvantaged after a round of the reveal game's best strategy."""
     epsilon = part_of(deal.epsilon, deal.rounds or 1)
     people, nobody = len(decisions), np.zeros(len(decisions), np.uint8)
     scores, llr = decisions.astype(np.float64), odds - np.log(deal.share / (1 - deal.share))
@@ -96,17 +93,14 @@ def _asked(
     found = _BEST.play(hand)
     if found.confidence is None:
         return np.where(found.guess == 0, _SURE, -_SURE)
-    # What answers alone make of even odds, and all else.
+    # The answers' evidence at even odds, and all other evidence.
     alone = np.clip(found.confidence, 1e-9, 1 - 1e-9)
     return np.clip(np.log(alone / (1 - alone)) + odds, -_SURE, _SURE)
 
 
 def _majority(referee: OverfitServiceStub, audits: Audits, deal: wire.OverfitDeal) -> wire.SubmitPatchesRequest:
-    """Commit to random models, have them audited, and let each vote for or against whom it accepts.
-
-    A model that accepts more of the disadvantaged than of the advantaged by chance has a gap below 0: it votes for whom
-    it accepts.
-    """
+    """Commit to random models, have them audited, and let each vote for or against the people it accepts."""
+    # A model that by chance accepts more of the disadvantaged has a gap below 0, and votes for the people it accepts.
     key = generator(deal.seed).bytes(32)
     while not referee.SubmitSealed(
         wire.SubmitSealedRequest(deal_id=deal.deal_id, key=key), timeout=CALL_SECONDS

@@ -1,1 +1,1 @@
-"""The developer's side of the release game: it trains on people whose sensitive columns are sanitised."""
+"""The developer in the release game: it trains on people whose sensitive columns are sanitised."""

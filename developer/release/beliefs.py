@@ -1,24 +1,24 @@
-r"""What a release tells of each person's true attribute: Bayes's posterior.
+r"""Bayesian posteriors of each person's true attribute, given a release.
 
-The release z of a person's binary attribute a has the public likelihoods P(z | a). Who knows nothing else but what the
-whole release tells of the share s of advantaged people has
+The release z of a person's binary attribute a has the public likelihoods P(z | a). With nothing else but the share s of
+advantaged people, estimated from the whole release,
 
     P(a = 1 | z) = s P(z | 1) / (s P(z | 1) + (1 - s) P(z | 0)),
 
 with the s that makes the release likeliest, which expectation-maximisation finds: s becomes the mean of the posteriors,
-again and again. Who also knows features x has s(x) in place of s, a logistic regression of a on x. Its labels are not
-known. It is the one that makes the release likeliest, with a standard normal prior on the weights of standardised
-features: with the slope g = P(a = 1 | z, x) - s(x) of each person's log-likelihood, steps along (sum of g^2 x x')^-1
-(sum of g x), shortened until they help (Berndt, Hall, Hall, Hausman 1974). Expectation-maximisation needs hundreds of
-regressions where a release says little: stopped after 15 it was right for 67.5% of Adult's training people at k-based
-OUE, epsilon 5, this for 74.8% in a quarter of the time.
+repeatedly. With known features x, s is replaced by s(x), a logistic regression of a on x. Its labels are not known. It
+is the one that makes the release likeliest, with a standard normal prior on the weights of standardised features: with
+the slope g = P(a = 1 | z, x) - s(x) of each person's log-likelihood, steps along (sum of g^2 x x')^-1 (sum of g x),
+shortened until they help (Berndt, Hall, Hall, Hausman 1974). Expectation-maximisation needs hundreds of regressions
+where a release is weak: stopped after 15 it was right for 67.5% of Adult's training people at k-based OUE, epsilon 5,
+this for 74.8% in a quarter of the time.
 
-The other sensitive columns' releases say something of a as well. Each enters x as one number a person, the mean of its
-value given what was released of it (every value as likely beforehand). Where these say little, fitting them costs more
-than they tell: they are used where they make the release of a likelier by more than (d/2) ln n, d columns and n people
-(Schwarz 1978). Measured by GRR and OUE on LSAC, Adult and ACSCoverage, uniform and k-based: that is where epsilon is 10
-or 20 and more, for up to 0.3 points more guessed right; without the test they cost up to 3.5 points below that. As
-bits, one for each value, they cost more, and twenty times the time.
+The other sensitive columns' releases are evidence of a as well. Each enters x as one number per person, the mean of its
+value given its release (with a uniform prior). Where these are weak, fitting them costs more than they contribute: they
+are used where they raise the log-likelihood of a's release by more than (d/2) ln n, d columns and n people (Schwarz
+1978). Measured by GRR and OUE on LSAC, Adult and ACSCoverage, uniform and k-based: that is where epsilon is 10 or 20
+and more, for up to 0.3 points more guessed right; without the test they cost up to 3.5 points below that. As bits, one
+for each value, they cost more, and twenty times the time.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ Released = NDArray[Any]
 _SHARE_STEPS = 200
 _FIT_STEPS, _HALVINGS = 100, 20
 _CLOSE = 1e-3
-"""A step that makes the release likelier by less, on a logarithmic scale, is the last."""
+"""Gain in log-likelihood below which a step is the last."""
 
 _LEAST_CURVATURE = 1e-9
 _EDGE = 1e-6
 
 SUREST = 1e-12
-"""No probability is taken to be nearer to 0 or 1."""
+"""Smallest distance of a probability from 0 and 1."""
 
 _CERTAIN = 350.0
-"""Half the log-ratio of what leaves no doubt: its exponential is still a number."""
+"""Half the log-ratio of evidence without doubt: its exponential is still finite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """Guesses who is advantaged, uint8 (people,), from the release alone and from all that is known.
+    """Guesses of who is advantaged, uint8 (people,), from the release alone and from all knowledge.
 
-    And the share of people each of whose columns is released as the encoding of one value; the probability that each
-    person is advantaged given all that is known, float64 (people,); and the standard deviation of how many are, given
-    the same: of people who are what they are independently, and of the share among all, which was estimated, too.
+    consistent : share of people each of whose columns is released as the encoding of one value.
+    probability : (people,), of being advantaged, given all knowledge.
+    spread : standard deviation of the number of advantaged people, for independent people and an estimated share.
     """
 
     from_release: NDArray[np.uint8]
@@ -73,13 +73,7 @@ def believe(
     labels: NDArray[np.uint8],
     encoded: Released | None,
 ) -> Beliefs:
-    """Guess who is advantaged.
-
-    Parameters
-    ----------
-    features : (people, columns), codes of the columns that are not sensitive.
-    encoded : (people, values of all columns), the release; nothing is known without one.
-    """
+    """Return the guesses of who is advantaged from codes, (people, columns), labels and the release, if any."""
     log_ratio, consistent = np.zeros(len(labels)), np.ones(len(labels), np.bool_)
     told = []
     for column, own in by_column(terms, encoded):
@@ -104,7 +98,7 @@ def believe(
 
 
 def by_column(terms: game.ReleaseTerms, encoded: Released | None) -> Iterator[tuple[game.SensitiveColumn, Released]]:
-    """Cut a release into its columns'; nothing without one."""
+    """Yield each sensitive column with its part of a release; nothing without a release."""
     start = 0
     for column in terms.columns if encoded is not None else ():
         assert encoded is not None, "just looked"
@@ -113,11 +107,9 @@ def by_column(terms: game.ReleaseTerms, encoded: Released | None) -> Iterator[tu
 
 
 def from_release(log_ratio: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give P(advantaged | release) of each person, the share of advantaged people being told by the release alone.
+    """Return P(advantaged | release) of each person, with the share of advantaged people estimated from the release.
 
-    Parameters
-    ----------
-    log_ratio : (people,), ln P(release | advantaged) - ln P(release | disadvantaged).
+    `log_ratio` is (people,), ln P(release | advantaged) - ln P(release | disadvantaged).
     """
     share = 0.5
     for _ in range(_SHARE_STEPS):
@@ -129,26 +121,26 @@ def from_release(log_ratio: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def from_everything(
-    log_ratio: NDArray[np.float64], known: NDArray[np.float64], told: Sequence[NDArray[np.float64]] = ()
+    log_ratio: NDArray[np.float64], known: NDArray[np.float64], other_releases: Sequence[NDArray[np.float64]] = ()
 ) -> NDArray[np.float64]:
-    """Give P(advantaged | release, what else is known) of each person.
+    """Return P(advantaged | release, all knowledge) of each person.
 
-    Parameters
-    ----------
     log_ratio : (people,), as for `from_release`.
     known : (people, d), features and labels.
-    told : each (people,), what the other columns' releases say; used where it makes the release likelier by enough.
+    other_releases : (people,) each, evidence of other columns' releases; used if the likelihood rises enough.
     """
     prior = _regressed(log_ratio, known)
-    if told:
-        more = _regressed(log_ratio, np.column_stack([known, *told]))
-        if _likelihood(log_ratio, more) - _likelihood(log_ratio, prior) > len(told) / 2 * np.log(len(log_ratio)):
+    if other_releases:
+        more = _regressed(log_ratio, np.column_stack([known, *other_releases]))
+        if _likelihood(log_ratio, more) - _likelihood(log_ratio, prior) > len(other_releases) / 2 * np.log(
+            len(log_ratio)
+        ):
             prior = more
     return _posterior(log_ratio, prior)
 
 
 def _regressed(log_ratio: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fit the log-odds of being advantaged to what is known, (people,): those without a person's own release."""
+    """Return the regressed log-odds of being advantaged, (people,), before each person's own release."""
     spread = known.std(axis=0)
     scaled = np.column_stack([(known - known.mean(axis=0)) / np.where(spread > 0, spread, 1.0), np.ones(len(known))])
     penalty = np.append(np.ones(known.shape[1]), 0.0)
@@ -179,16 +171,14 @@ def _regressed(log_ratio: NDArray[np.float64], known: NDArray[np.float64]) -> ND
 
 
 def _likelihood(log_ratio: NDArray[np.float64], prior: NDArray[np.float64]) -> float:
-    """Say how likely the release of a is, on a logarithmic scale and up to a constant."""
+    """Return the log-likelihood of the release of a, up to a constant."""
     return float((np.logaddexp(0.0, log_ratio + prior) - np.logaddexp(0.0, prior)).sum())
 
 
 def _spread(log_ratio: NDArray[np.float64], probability: NDArray[np.float64]) -> float:
-    """Give the standard deviation of how many people are advantaged.
-
-    The variance at a given intercept of the regression is the sum v of p (1 - p), by which the number also grows with
-    the intercept. The intercept's own variance is 1/I, I the sum of squared slopes: together v + v^2 / I.
-    """
+    """Return the standard deviation of the number of advantaged people."""
+    # The variance at a given intercept of the regression is the sum v of p (1 - p), which is also the derivative of the
+    # number by the intercept. The intercept's own variance is 1/I, I the sum of squared slopes: together v + v^2 / I.
     p = np.clip(probability, SUREST, 1 - SUREST)
     slope = p - _posterior(-log_ratio, np.log(p / (1 - p)))
     own, told = float((p * (1 - p)).sum()), float(np.square(slope).sum())
@@ -196,7 +186,7 @@ def _spread(log_ratio: NDArray[np.float64], probability: NDArray[np.float64]) ->
 
 
 def _mean_value(likelihood: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the mean of a column's value given its release, every value as likely beforehand: (people,)."""
+    """Return the mean of a column's value given its release and a uniform prior: (people,)."""
     weights = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
     mean: NDArray[np.float64] = weights @ np.arange(weights.shape[1]) / weights.sum(axis=1)
     return mean

@@ -1,4 +1,4 @@
-"""The developer in the release game: it trains on what is released, hands its model over, and guesses."""
+"""The developer in the release game: it trains on the release, hands its model over, and guesses."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def play(seat: Seat, _shelf: Shelf) -> None:
 
 
 def _take(compliance: ReleaseServiceStub, deal: release.ReleaseDeal) -> NDArray[Any]:
-    """Buy the release: shape (people, values of all columns), as it came."""
+    """Buy the release and return it, shape (people, values of all columns)."""
     request = wire.SanitiseRequest(request_id="release-1", deal_id=deal.deal_id, epsilon=deal.terms.epsilon)
     parts = iter(compliance.Sanitise(request, timeout=SUBMIT_SECONDS))
     return gathered(next(parts).header.encoded, (part.encoded_chunk for part in parts))
@@ -75,7 +75,6 @@ def _take(compliance: ReleaseServiceStub, deal: release.ReleaseDeal) -> NDArray[
 def _trained(
     deal: release.ReleaseDeal, features: NDArray[np.float64], labels: NDArray[np.uint8], released: NDArray[Any] | None
 ) -> Forest:
-    """Train the model."""
     if deal.input == release.TRAINING_INPUT_CONSTANT:
         return constant(labels)
     encodings = {column.place: _bits(deal, column, encoded) for column, encoded in by_column(deal.terms, released)}
@@ -86,7 +85,7 @@ def _trained(
 
 
 def _bits(deal: release.ReleaseDeal, column: game.SensitiveColumn, encoded: NDArray[Any]) -> NDArray[np.uint8]:
-    """Turn what was released of a column into zeros and ones."""
+    """Return a column's release as zeros and ones."""
     if encoded.dtype == np.uint8:
         return encoded
     law = LOCAL_LAWS[deal.terms.protocol].law(column.domain, column.share * deal.terms.epsilon)
@@ -95,7 +94,6 @@ def _bits(deal: release.ReleaseDeal, column: game.SensitiveColumn, encoded: NDAr
 
 
 def _hand(compliance: ReleaseServiceStub, deal_id: str, forest: Forest, *, sees_attributes: bool) -> None:
-    """Hand the model over."""
     nodes = to_array(forest)
 
     def parts() -> Iterator[wire.HandModelRequest]:
@@ -107,14 +105,14 @@ def _hand(compliance: ReleaseServiceStub, deal_id: str, forest: Forest, *, sees_
 
 
 def _audit(audits: Audits, deal: release.ReleaseDeal) -> int:
-    """Ask for every metric of the model that was handed over; how many there were."""
+    """Query every metric of the model that was handed over, and return the number of queries."""
     for number, metric in enumerate(deal.metrics, start=1):
         ask_models(audits, deal.deal_id, request_id("metric", number), name_of(metric), 1, deal.audit_epsilon)
     return len(deal.metrics)
 
 
 def _ask(audits: Audits, deal: release.ReleaseDeal, believed: Beliefs) -> tuple[NDArray[np.uint8], int]:
-    """Ask about the people that were trained on, and guess once more, (people,); how many queries there were."""
+    """Query the training people, and return new guesses, (people,), and the number of queries."""
     asked = deal.terms.queried
     queries = found(asked, believed) if deal.searches else asked.queries
     predictions = tossed(len(believed.probability), queries, deal.boosting.seed)

@@ -1,10 +1,10 @@
-"""Search for how many questions to ask beside a release, by simulation on people of whom it says what it does.
+"""Search for the number of queries beside a release, by simulation on people drawn from the release's posterior.
 
-Each answer of m has m times the noise of one alone, so that many questions may tell less than few. People are drawn as
-the release leaves them open: each by the probability that is believed, and, for how many they are, all of them at odds
-that are shifted alike, by what is unsure of the share. They are answered by the public law of the mechanism, and read
-by what reads the answers. Of all, a half, a quarter and so on the best is changed in ever smaller steps while that
-tells more; what is found is asked if it tells more on fresh draws, too, by a standard error.
+Each answer of m has m times the noise of one alone, so many queries may reveal less than few. Each person is drawn by
+the believed probability, with all odds shifted alike by the uncertainty of the share. Answers come from the mechanism's
+public distribution, and are read by the real decoder. The best of all, a half, a quarter and so on is changed in ever
+smaller steps while the score rises; the result is used if it also beats all queries on fresh draws, by a standard
+error.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.counts import laplace_scales
 
 _TRIED, _FINAL = 5_000, 10_000
-"""On how many drawn people, of all games together, a number is tried, and what was found is held against all."""
+"""People drawn, over all games together, to score a number of queries, and to compare the result with all queries."""
 
 _SHIFTED = 1.0
-"""The largest deviation of the odds' shift, a logarithm: of who may be anybody, the share is 27% to 73% mostly."""
+"""Largest standard deviation of the shift of log-odds: of undecided people, the share is then mostly 27% to 73%."""
 
 _GRID = 20
-"""Sums of counts lie on a grid 2^-20 as fine as their noise, by which it is found out what size they go with."""
+"""Sums of counts lie on a grid 2^-20 as fine as their noise, which reveals the size they were computed with."""
 
 
-def found(asked: game.QueryTerms, believed: Beliefs) -> int:
-    """Say how many questions to ask, of at most ``asked.queries``."""
+def found(query_terms: game.QueryTerms, believed: Beliefs) -> int:
+    """Return the best number of queries, at most ``query_terms.queries``."""
 
     @cache
     def score(queries: int) -> float:
-        return float(_right(queries, asked, believed, _TRIED, seed=0).mean())
+        return float(_right(queries, query_terms, believed, _TRIED, seed=0).mean())
 
     def near(queries: int, step: float) -> Iterator[int]:
         yield max(math.floor(queries / step), 1)
-        yield min(math.ceil(queries * step), asked.queries)
+        yield min(math.ceil(queries * step), query_terms.queries)
 
-    every = int(asked.queries)
+    every = int(query_terms.queries)
     halved = [every >> times for times in range(every.bit_length())]
     top = climbed(max(halved, key=score), near, score)
-    gain = np.subtract(*(_right(queries, asked, believed, _FINAL, seed=1) for queries in (top, every)))
+    gain = np.subtract(*(_right(queries, query_terms, believed, _FINAL, seed=1) for queries in (top, every)))
     return top if gain.mean() > gain.std() / math.sqrt(len(gain)) else every
 
 
-def _right(queries: int, asked: game.QueryTerms, believed: Beliefs, drawn: int, seed: int) -> NDArray[np.float64]:
-    """Ask so many questions about drawn people: the share of them that is guessed right, (games,)."""
+def _right(queries: int, query_terms: game.QueryTerms, believed: Beliefs, drawn: int, seed: int) -> NDArray[np.float64]:
+    """Return the share of drawn people guessed right with `queries` queries, (games,)."""
     p = np.clip(1 - believed.probability, SUREST, 1 - SUREST)
     own = float((p * (1 - p)).sum())
     shift = min(math.sqrt(max(believed.spread**2 - own, 0.0)) / own, _SHIFTED)
@@ -62,24 +62,28 @@ def _right(queries: int, asked: game.QueryTerms, believed: Beliefs, drawn: int, 
         rng = np.random.default_rng([seed, number])
         z = rng.random(len(p)) < 1 / (1 + (1 - p) / p * math.exp(shift * rng.standard_normal()))
         rows = tossed(len(p), queries, rng)
-        guess = from_mixture(asked, believed, rows, _answered(asked, z, rows, rng))
+        guess = from_mixture(query_terms, believed, rows, _answered(query_terms, z, rows, rng))
         right.append(float((guess == ~z).mean()))
     return np.array(right)
 
 
 def _answered(
-    asked: game.QueryTerms, z: NDArray[np.bool_], rows: NDArray[np.float64], rng: np.random.Generator
+    query_terms: game.QueryTerms, z: NDArray[np.bool_], rows: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Answer a batch, (queries,), as the mechanism does if those of z, (people,), are disadvantaged."""
+    """Return the mechanism's answers to a batch, (queries,), if those of z, (people,), are disadvantaged."""
     queries, n = rows.shape
     n0 = int(np.clip(z.sum(), 1, n - 1))
-    if asked.mechanism != "counts":
+    if query_terms.mechanism != "counts":
         law = law_of(
-            Terms(mechanism=asked.mechanism, first=True), n0=n0, n1=n - n0, queries=queries, epsilon=asked.epsilon
+            Terms(mechanism=query_terms.mechanism, first=True),
+            n0=n0,
+            n1=n - n0,
+            queries=queries,
+            epsilon=query_terms.epsilon,
         )
         assert law is not None, "it is noisy"
         return np.asarray(rows @ np.where(z, -1 / n0, 1 / (n - n0)) + law.sample(rng, queries))
-    scales = laplace_scales(queries, asked.epsilon)
+    scales = laplace_scales(queries, query_terms.epsilon)
     step = 2.0 ** (math.frexp(scales.sums)[1] - _GRID)
     size = int(np.clip(np.rint(n0 + rng.laplace(0.0, scales.size)), 1, n - 1))
     sums = (rows[:, z] - 0.5).sum(axis=1) + rng.laplace(0.0, scales.sums, queries)

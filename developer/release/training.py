@@ -1,4 +1,4 @@
-"""LightGBM, which only the release game's developer loads: it is an extra. What it trains leaves here as a forest."""
+"""LightGBM training, an optional extra that only the release game's developer loads; the result is a forest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BoostingUnavailable(UserError):
 
 
 def require_lightgbm() -> None:
-    """Look whether LightGBM is installed, without the second that importing it takes."""
+    """Raise `BoostingUnavailable` unless LightGBM is installed, without the second that importing it takes."""
     try:
         found = find_spec("lightgbm") is not None
     except (ImportError, ValueError):  # something stands in its place
@@ -33,14 +33,8 @@ def train(
 ) -> Forest:
     """Fit LightGBM's binary classifier, as the code of Arcolezi, Makhlouf and Palamidessi (DBSec 2023) does.
 
-    Where all labels are the same there is nothing to fit, and the constant is the model.
-
-    Parameters
-    ----------
-    features : (rows, features), as `fairwall.learning.design.design` builds it.
-    labels : ndarray of uint8, shape (rows,), each 0 or 1
-    seed : LightGBM's ``random_state``. With these parameters nothing is drawn.
-    threads : more than one change a model's last bits.
+    Features, (rows, features), are `fairwall.learning.design.design`'s. Where all labels are the same the constant is
+    the model. With these parameters `seed` has no effect; more than one thread changes a model's last bits.
     """
     if labels.min() == labels.max():
         return constant(labels)
@@ -55,7 +49,7 @@ def train(
         n_estimators=boosting.trees,
         random_state=seed,
         n_jobs=threads,
-        # Otherwise it tries on the spot which of two layouts is the faster one.
+        # Otherwise LightGBM measures which of two layouts is faster.
         force_row_wise=True,
         verbose=-1,
     )
@@ -64,23 +58,15 @@ def train(
 
 
 def constant(labels: NDArray[np.uint8]) -> Forest:
-    """Predict the more frequent label for everybody, 0 where both are as frequent: the control that reads no feature.
-
-    Parameters
-    ----------
-    labels : ndarray of uint8, shape (rows,), each 0 or 1
-    """
+    """Return a model that predicts the more frequent label, 0 on a tie: the control that reads no feature."""
     more = 1.0 if 2 * int(labels.sum()) > len(labels) else -1.0
     return from_array(np.array([[-1.0, more, -1.0, -1.0]]), features=0)
 
 
 def forest_of(model: str, features: int) -> Forest:
-    """Read a LightGBM model in its own text format, one tree after the other.
+    """Return the forest of a LightGBM model, one tree after the other.
 
-    Parameters
-    ----------
-    model : what ``Booster.model_to_string`` writes: all digits of every number, in a tenth of ``dump_model``'s time.
-    features : how many features it was trained on.
+    `model` is the text of ``Booster.model_to_string``: all digits of every number, in a tenth of ``dump_model``'s time.
     """
     trees, place = [], 0
     for text in model.partition("\nend of trees")[0].split("\nTree=")[1:]:
@@ -91,15 +77,15 @@ def forest_of(model: str, features: int) -> Forest:
 
 
 def _nodes(fields: dict[str, str], place: int) -> NDArray[np.float64]:
-    """Lay out a tree, whose inner nodes come first, from this place on."""
+    """Return a tree's nodes, numbered from `place` on, inner nodes first."""
     leaves = _numbers(fields["leaf_value"])
     inner = len(leaves) - 1
     nodes = np.full((inner + len(leaves), 4), -1.0)
     nodes[inner:, 1] = leaves
     if inner:
         decision = _numbers(fields["decision_type"]).astype(np.int64)
-        # What a forest cannot say and the classifier above never builds: bit 0 is a set of categories, and 1 in bits
-        # 2 and 3 takes zeros for missing.
+        # A forest cannot hold these, and the classifier above never builds them: bit 0 is a set of categories, and 1 in
+        # bits 2 and 3 takes zeros for missing.
         assert not (decision & 1).any()
         assert not (decision >> 2 & 3 == 1).any()
         nodes[:inner, 0] = _numbers(fields["split_feature"])

@@ -1,4 +1,4 @@
-"""What a strategy asks through: it says rows in the metric's terms, spends the budget, and keeps count."""
+"""A strategy's access to the audit service: it translates rows, divides the budget, and counts queries."""
 
 from __future__ import annotations
 
@@ -19,21 +19,18 @@ from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.wire.queries import Kind, request_id
 
 Ask = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]
-"""How a batch is asked: request id, predictions (models, people), and what to spend on it, to answers (models,)."""
+"""A function that sends a batch: request id, predictions (models, people), and epsilon, to answers (models,)."""
 
 
 class Purse:
-    """Numbers a deal's requests, and shares its budget out among them.
-
-    Evenly: each query, the size query too, may lose as much privacy as any other.
+    """A deal's budget, divided evenly over all queries, the size query included; it also numbers the requests.
 
     Parameters
     ----------
     epsilon : the budget of all queries together; may be infinite.
-    mechanism : str
-        What answers. Of randomised response the first batch buys what all later ones are answered from: it gets all.
-    planned : how many queries there will be, size queries included.
-    numbers : what requests are numbered by, where several purses pay for those of one deal; from 1 by default.
+    mechanism : randomised response answers all batches from the first, which therefore gets the whole budget.
+    planned : the number of queries to come, size queries included.
+    numbers : the request numbers, shared if several purses pay for one deal; from 1 by default.
     """
 
     def __init__(self, epsilon: float, mechanism: str, planned: int, numbers: Iterator[int] | None = None) -> None:
@@ -45,15 +42,15 @@ class Purse:
         self._left = written(epsilon)
 
     def take(self, kind: Kind, queries: int) -> tuple[str, float]:
-        """Give the next request, of so many queries, its id, unique within the deal, and what it may spend."""
+        """Return the next request's id, unique within the deal, and epsilon, for `queries` queries."""
         return request_id(kind, next(self._numbers)), self._share(queries)
 
     def plan(self, queries: int) -> None:
-        """Plan for so many queries more."""
+        """Plan for that many queries more."""
         self._planned += queries
 
     def give_up(self, queries: int) -> None:
-        """Plan for so many queries fewer."""
+        """Plan for that many queries fewer."""
         self._planned -= queries
 
     def _share(self, queries: int) -> float:
@@ -62,7 +59,7 @@ class Purse:
         self._asked += queries
         share = self._left
         if self._asked < self._planned:
-            # In 15 digits of the budget, so that what the last batch takes is a number too, and nothing is left over.
+            # In 15 digits of the budget, so that the last batch's share is a number too, and nothing is left over.
             digit = Decimal((0, (1,), written(self._epsilon).adjusted() - 14))
             share = min(share, Decimal(self._epsilon * queries / self._planned).quantize(digit, ROUND_FLOOR))
         taken = at_most(share)
@@ -73,17 +70,12 @@ class Purse:
 
 @dataclass(eq=False)
 class DealAuditor:
-    """Asks the audit service about one deal, on behalf of a strategy, and translates.
+    """A strategy's auditor: it translates rows and sends them to the audit service for one deal.
 
-    A strategy plays on some people alone, and thinks in statistical parity gaps.
-
-    Attributes
-    ----------
-    play : whom the strategy plays on, and what the metric makes of it.
+    play : the people the strategy plays on, and the metric's translation.
     labels : (n,); None where the developer has none.
-    base : the base model's scores on the test set, shape (n,); may wait for the model to be trained.
-    n0 : how many disadvantaged people the play is about, once it is known; where it is public, from the start. Then no
-        size query may be asked.
+    base : returns the base model's scores on the test set, (n,); may wait for training to end.
+    n0 : disadvantaged people in the play, once known; if public, known from the start, and a size query is forbidden.
     """
 
     send: Ask
@@ -108,12 +100,12 @@ class DealAuditor:
         return np.concatenate([np.empty(0), *self._accuracies]) if self.labels is not None else None
 
     def give_up(self, queries: int) -> None:
-        """Say, before asking anything, that so many of the planned queries will not be asked."""
+        """Renounce that many of the planned queries, before the first query."""
         self.given_up += queries
         self.purse.give_up(queries)
 
     def size(self, row: NDArray[np.float64]) -> float:
-        """Ask the size query, shape (people reached,); everybody else is rejected."""
+        """Send the size query, shape (people reached,); everybody else is rejected."""
         self._require_unknown_size()
         play = self.play
         reference = self._ask_reference()
@@ -124,16 +116,13 @@ class DealAuditor:
         return gap
 
     def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Ask the size query and metric queries in one batch, where one choice of compliance's is to answer both."""
+        """Send the size query and metric queries in one batch, so compliance answers both with one mechanism."""
         self._require_unknown_size()
         answers = self.gaps(np.vstack([row, rows]), sizes=1)
         return float(answers[0]), answers[1:]
 
     def gaps(self, rows: NDArray[np.float64], sizes: int = 0) -> NDArray[np.float64]:
-        """Ask metric queries, shape (m, people reached), the first so many of which are size queries in fact.
-
-        Everybody else is predicted as the play says.
-        """
+        """Send metric queries, (m, people reached), the first `sizes` of which are size queries."""
         play, base = self.play, self.base()
         people = rows.shape[1]
         if play.needs_sizes and self.n0 is None:
@@ -154,7 +143,7 @@ class DealAuditor:
         assert not self._public, "whoever knows N0 asks for no size"
 
     def _ask_reference(self) -> float:
-        """Ask, once, for the gap of everybody else, where it is part of every answer; counted as a size query."""
+        """Query the gap of everybody else, once, where every answer contains it; counted as a size query."""
         if not self.play.needs_reference:
             return 0.0
         if self._reference is None:
@@ -165,6 +154,6 @@ class DealAuditor:
     def _ask(self, kind: Kind, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
         request, epsilon = self.purse.take(kind, len(predictions))
         answers = self.send(request, predictions, epsilon)
-        # NaN is how a mechanism says that it gives no answer; no gap is the guess that says as little. A ratio that is
-        # NaN or infinite says something.
+        # A mechanism that gives no answer returns NaN; a gap of 0 is as little information. For a ratio, NaN and
+        # infinity carry information.
         return answers if self.play.needs_sizes else np.nan_to_num(answers)

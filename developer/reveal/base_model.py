@@ -1,4 +1,4 @@
-"""The base model h0: what the developer would release, and what its queried models are made from.
+"""The base model h0: the model to be released, from which the queried models are derived.
 
 It is trained on rows outside the test set and never on a protected attribute, which the developer does not have.
 """
@@ -19,12 +19,12 @@ _FOLDS = 5
 
 
 def identity(features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Take the single feature for the score: the base model of synthetic data."""
+    """Return the single feature, clipped to [0, 1]: the base model of synthetic data."""
     return np.clip(features[:, 0], 0.0, 1.0)
 
 
 def logistic(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Model:
-    """Train a logistic regression on features (rows, d) and labels (rows,); a constant where labels are all alike."""
+    """Train a logistic regression on features (rows, d) and labels (rows,); a constant where all labels are equal."""
     if labels.min() == labels.max():
         constant = float(labels[0])
         return lambda rows: np.full(len(rows), constant)
@@ -32,10 +32,7 @@ def logistic(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Model:
 
 
 def cross_fitted(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Score every row, (rows,) in [0, 1], by a logistic regression trained on the rows of the other folds.
-
-    For a test set that is the whole table: no row's score comes from a model that has seen the row.
-    """
+    """Return each row's score, (rows,) in [0, 1], by a logistic regression that was trained on the other folds."""
     scores = np.empty(len(labels))
     folds = min(_FOLDS, len(labels))
     for fold in range(folds):
@@ -45,6 +42,6 @@ def cross_fitted(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> ND
 
 
 def accuracy(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Measure the share of right decisions at the threshold 1/2: (...), for scores (..., rows) and labels (rows,)."""
+    """Return the accuracy at the threshold 1/2: (...), for scores (..., rows) and labels (rows,)."""
     right: NDArray[np.float64] = np.mean((scores >= 0.5) == (labels == 1), axis=-1)
     return right

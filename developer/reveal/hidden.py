@@ -1,8 +1,8 @@
-"""A test set that the developer was not given: compliance asks the developer's models about it.
+"""A test set that the developer was not given: compliance queries the developer's models about it.
 
-As long as a model is a service of the developer's, the developer is handed the rows in the moment they are scored, and
-says what it likes about them. So the first audit is of the base model as it is, which anybody would have audited, and
-the rows come with it; every later one is answered from a table filled in beforehand, in the order of the rows seen.
+As long as the developer serves its own model, it receives the rows when they are scored, and can return any score. So
+the first audit is of the base model, honestly, and reveals the rows; every later audit is answered from a table filled
+in beforehand, in the order of the rows seen.
 """
 
 from __future__ import annotations
@@ -18,18 +18,12 @@ from fairwall.client.gaps import ask_models
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 
 LOOKS = 1
-"""How many metric queries it takes to see the rows."""
+"""Number of metric queries that reveal the rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class HiddenAudits:
-    """The audits of one deal whose test set is compliance's own.
-
-    Attributes
-    ----------
-    audited : gets each request for as long as it is under way; ModelService answers compliance from it.
-    features : how many a person has.
-    """
+    """The audits of one deal whose test set is compliance's; `audited` holds each pending request for ModelService."""
 
     service: AuditServiceStub
     audited: MutableMapping[tuple[str, str], Audited]
@@ -38,10 +32,7 @@ class HiddenAudits:
     features: int
 
     def look(self, base: Released, request_id: str, epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Have the base model audited, honestly, for the sake of the rows that come with the question.
-
-        Given are these, (people, d), and what the model told compliance about them, (people,) in [0, 1].
-        """
+        """Have the base model audited honestly; return the rows seen, (people, d), and scores, (people,) in [0, 1]."""
         seen: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
 
         def honestly(_: int, features: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -53,13 +44,7 @@ class HiddenAudits:
         return seen[0]
 
     def ask(self, request_id: str, predictions: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Have models audited that predict what is wanted of the rows seen, whatever rows they are asked about.
-
-        Parameters
-        ----------
-        predictions : (models, people).
-        epsilon : what to spend on the whole batch.
-        """
+        """Return the gaps of models that give these predictions, (models, people), whatever rows they are sent."""
         return self._send(request_id, epsilon, len(predictions), lambda model, _: predictions[model])
 
     def _send(

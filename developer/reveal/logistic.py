@@ -1,8 +1,8 @@
 r"""Logistic regression by Newton's method, in numpy alone: importing scikit-learn takes longer than a small game.
 
-What is minimised is the same as by scikit-learn's ``LogisticRegression()``: with log-odds ``z = x w + b`` the sum of
-``ln(1 + e^z) - y z`` over all rows, plus ``|w|^2 / 2``. The intercept b is free. Where both labels occur this is
-strictly convex and has one minimum, whatever the features: collinear, constant or separating ones too.
+The loss is that of scikit-learn's ``LogisticRegression()``: with log-odds ``z = x w + b`` the sum of ``ln(1 + e^z) - y
+z`` over all rows, plus ``|w|^2 / 2``. The intercept b is free. Where both labels occur the loss is strictly convex and
+has one minimum, even for collinear, constant or separating features.
 """
 
 from __future__ import annotations
@@ -13,45 +13,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 _STEPS_MAX = 200
-"""Newton steps; a table of people takes about eight."""
+"""Most Newton steps; a table of people takes about eight."""
 
 _CLOSE = 1e-6
-"""A step that moves no row's log-odds by more is the last: what it leaves is about the square of that."""
+"""Largest change of a row's log-odds in the last step; the remaining error is about its square."""
 
 _NEAR = 1e-3
-"""A step that moves no row's log-odds by more needs no look at the loss, which differs by rounding alone."""
+"""Largest change of a row's log-odds at which a step is taken even if rounding hides the fall of the loss."""
 
 _HALVINGS_MAX = 60
 
 _LEAST_CURVATURE = 1e-12
-"""Where all rows are told for certain the intercept has no curvature; so little keeps the equations solvable."""
+"""Smallest curvature: rows predicted with certainty give the intercept none, and the equations must stay solvable."""
 
 
 @dataclass(frozen=True, eq=False)
 class Logistic:
-    """A fitted logistic regression: ``weights`` of shape (d,), and the intercept."""
+    """A fitted logistic regression; weights: (d,)."""
 
     weights: NDArray[np.float64]
     intercept: float
 
     def log_odds(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give ln(P(1) / P(0)), shape (rows,), for features of shape (rows, d)."""
+        """Return ln(P(1) / P(0)), shape (rows,), for features of shape (rows, d)."""
         odds: NDArray[np.float64] = features @ self.weights + self.intercept
         return odds
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give P(1), shape (rows,), in [0, 1], for features of shape (rows, d)."""
+        """Return P(1), shape (rows,), in [0, 1], for features of shape (rows, d)."""
         return _probability(self.log_odds(features))
 
 
 def fit(features: NDArray[np.float64], labels: NDArray[np.uint8] | NDArray[np.float64]) -> Logistic:
-    """Fit labels to features.
-
-    Parameters
-    ----------
-    features : (rows, d), finite.
-    labels : (rows,), 0 or 1, or the probabilities of 1 where they are not known.
-    """
+    """Fit labels, (rows,), 0 or 1 or the probability of 1, to features, (rows, d), finite."""
     rows, columns = features.shape
     ones = float(labels.sum())
     if not 0 < ones < rows:
@@ -72,7 +66,7 @@ def fit(features: NDArray[np.float64], labels: NDArray[np.uint8] | NDArray[np.fl
             break
         size = _halved(log_odds, moved, point, step, penalised, labels)
         if size == 0:
-            # The loss no longer tells points apart. So near its least, Newton's step is still right.
+            # Rounding hides the fall of the loss. Near the minimum Newton's step is still right.
             if np.abs(moved).max() > _NEAR:
                 break
             size = 1.0
@@ -88,7 +82,7 @@ def _halved(
     penalised: NDArray[np.float64],
     labels: NDArray[np.uint8] | NDArray[np.float64],
 ) -> float:
-    """Give the part of a step that lessens the loss: 1, or halved so often; 0 where rounding is all that is left."""
+    """Return the part of a step that lowers the loss: 1, or a power of 1/2; 0 where rounding prevents any."""
 
     def loss(size: float) -> float:
         odds, weights = log_odds - size * moved, point - size * step

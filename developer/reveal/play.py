@@ -1,4 +1,4 @@
-"""The developer at the referee's table: it takes a deal, plays its strategy through the audit service, and guesses."""
+"""The developer in the reveal game: it takes a deal, plays its strategy through the audit service, and guesses."""
 
 from __future__ import annotations
 
@@ -43,16 +43,11 @@ _IDENTITY = Released(identity, 1)
 
 @dataclass(frozen=True, eq=False)
 class _TestSet:
-    """The people whom a deal is about, and how to have models audited on them.
+    """The people of a deal, and the means to have models audited on them.
 
-    Attributes
-    ----------
-    features : shape (n, d).
-    labels : shape (n,); None where the developer was not given them.
-    scores : the base model's, shape (n,); waits for its training.
-    ask : how a batch is asked.
-    purse : what is left for it.
-    looks : how many metric queries it took to see the features.
+    labels : (n,); None where the developer was not given them.
+    scores : returns the base model's scores, (n,); waits for its training.
+    looks : number of metric queries spent on seeing the features.
     """
 
     features: NDArray[np.float64]
@@ -63,19 +58,15 @@ class _TestSet:
     looks: int = 0
 
     def plays(self, metric: str, perturbation: float) -> tuple[Play, ...]:
-        """Say what is played about whom; a metric that is asked for without labels needs none."""
+        """Return the plays of a metric; a metric queried without labels needs none."""
         labels = np.zeros(len(self.features), np.uint8) if self.labels is None else self.labels
-        # Two strata near the base model are told apart by its scores; elsewhere they may still be in the making.
+        # Two strata near the base model are separated by its scores; elsewhere the scores may still be in the making.
         near = perturbation < 1 and len(find_metric(metric).strata) > 1
         return plays(metric, labels, perturbation, self.scores() if near else None)
 
 
 def play(seat: Seat, shelf: Shelf) -> None:
-    """Play every trial of a run.
-
-    The shelf gets the model of each deal that the adversary is dealt into, and what compliance asks about a hidden test
-    set.
-    """
+    """Play every trial; the shelf gets released models, and the pending audits of a hidden test set."""
     referee = RevealServiceStub(seat.referee)
     workshop = Workshop(referee)
     with seat.reach("compliance") as connection:
@@ -95,10 +86,7 @@ def play(seat: Seat, shelf: Shelf) -> None:
 
 
 class Workshop:
-    """Where base models are trained: in the background, and once for each training table.
-
-    A model is a function of its training table alone, so one that stands already is the one that would be trained.
-    """
+    """A background trainer of base models, one per training table, on which alone a model depends."""
 
     def __init__(self, referee: RevealServiceStub) -> None:
         self._referee = referee
@@ -108,10 +96,7 @@ class Workshop:
     def base_model(
         self, deal: game.DeveloperDeal, features: NDArray[np.float64], labels: NDArray[np.uint8]
     ) -> tuple[Scores, Callable[[], Released]]:
-        """Begin to train the base model of a deal with a test set.
-
-        Given are its scores on the test set, (n,), and the model that would be released; both wait for the training.
-        """
+        """Begin to train a deal's base model; return functions that wait for its scores, (n,), and for the model."""
         if deal.base_model == game.BASE_MODEL_IDENTITY:
             return lambda: identity(features), lambda: _IDENTITY
         if not deal.training_digest:
@@ -122,7 +107,7 @@ class Workshop:
         return cache(lambda: model().model(features)), model
 
     def model(self, deal: game.DeveloperDeal) -> Callable[[], Released]:
-        """Begin to train a base model that needs no test set; the result waits for the training."""
+        """Begin to train a base model that needs no test set; the returned function waits for the training."""
         if deal.base_model == game.BASE_MODEL_IDENTITY:
             return lambda: _IDENTITY
         if self._trained is None or self._trained[0] != deal.training_digest:
@@ -140,10 +125,10 @@ class Workshop:
 
 
 def no_query_guess(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Guess without asking, (n,), 1 = advantaged: the half with the lower scores is disadvantaged, ties by position.
+    """Return a guess without any query, (n,), 1 = advantaged: the lower-scored half is disadvantaged, ties by position.
 
-    Every answer's worth is measured against this. It needs no group size, and among two groups of one kind each it is
-    right about half of each; where h0 scores the disadvantaged lower, it is right about more.
+    Every answer's value is measured against this guess. It needs no group size; where h0 ignores groups it is right
+    about half of each group, and where h0 scores the disadvantaged lower, about more.
     """
     guess = np.ones(len(scores), np.uint8)
     guess[np.argsort(scores, kind="stable")[: len(scores) // 2]] = 0
@@ -153,7 +138,7 @@ def no_query_guess(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
 def _given(
     audits: Audits, deal: game.DeveloperDeal, cards: dict[str, NDArray[Any]], workshop: Workshop
 ) -> tuple[_TestSet, Callable[[], Released]]:
-    """Take the test set that was dealt; the model that would be released comes with it."""
+    """Return the test set that was dealt, and a function for the model to release."""
     features = cards["features"].astype(np.float64, copy=False)
     labels = cards["labels"].astype(np.uint8, copy=False)
     scores, model = workshop.base_model(deal, features, labels)
@@ -172,7 +157,7 @@ def _seen(
     audited: MutableMapping[tuple[str, str], Audited],
     workshop: Workshop,
 ) -> tuple[_TestSet, Callable[[], Released]]:
-    """Get to see the test set that compliance keeps; likewise."""
+    """Return the test set that compliance keeps, seen through an audit, and a function for the model to release."""
     model = workshop.model(deal)
     terms = audits.GetTerms(audit.GetTermsRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS)
     purse = _purse(deal, [terms.people], LOOKS)
@@ -182,7 +167,7 @@ def _seen(
 
 
 def _purse(deal: game.DeveloperDeal, strata: Sequence[int], looks: int) -> Purse:
-    """Plan for the queries about each stratum, of so many people."""
+    """Return a purse for the queries about each stratum."""
     sizes = 0 if deal.disadvantaged else STRATEGIES[deal.strategy].size_queries
     planned = looks + len(strata) * sizes
     if deal.queries.WhichOneof("count") == "people_less":
@@ -193,7 +178,7 @@ def _purse(deal: game.DeveloperDeal, strata: Sequence[int], looks: int) -> Purse
 
 
 def _inference(deal: game.DeveloperDeal, cards: dict[str, NDArray[Any]], test_set: _TestSet) -> Scores | None:
-    """Say what features, and labels where there are any, tell about groups, by the public sample; None without one."""
+    """Return the log-likelihood ratios by features, and labels if any, from the public sample; None without one."""
     if not deal.public_disadvantaged_rows:
         return None
     sample, people = cards["public_features"], test_set.features
@@ -204,10 +189,8 @@ def _inference(deal: game.DeveloperDeal, cards: dict[str, NDArray[Any]], test_se
 
 
 def _queries(count: game.QueryCount, people: int, used: int = 0, plays: int = 1) -> int:
-    """Say how many queries a play about so many people has, of so many plays that are left.
-
-    Used are those that were asked or given up: what is given up is not planned for any more, so nobody can pay for it.
-    """
+    """Return the number of queries of one play about `people` people, with `plays` plays left."""
+    # `used` counts queries sent or renounced: a renounced query is no longer planned, so nothing pays for it.
     match count.WhichOneof("count"):
         case "fixed":
             return max((count.fixed - used) // plays, 1)
@@ -218,7 +201,7 @@ def _queries(count: game.QueryCount, people: int, used: int = 0, plays: int = 1)
 
 
 def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | None) -> game.SubmitRevealRequest:
-    """Play the deal's strategy and write down the guess."""
+    """Play the deal's strategy and return the guess to submit."""
     metric = name_of(deal.metric)
     labels, scores = test_set.labels, test_set.scores
 
@@ -275,7 +258,7 @@ def _submission(
     parts: Sequence[tuple[Play, DealAuditor, Reveal]],
     baseline: NDArray[np.uint8],
 ) -> game.SubmitRevealRequest:
-    """Speak about everybody: whom the metric does not look at keeps the guess made without a query."""
+    """Return the submission about everybody: people whom the metric does not count keep the prior guess."""
     scores, labels = test_set.scores(), test_set.labels
     auditors = [auditor for _, auditor, _ in parts]
 

@@ -1,11 +1,12 @@
-r"""What a strategy thinks, in the terms of each metric: from weights to predictions, and from answers to gaps.
+r"""Translation between a strategy and each metric: from weights to predictions, and from answers to gaps.
 
-A strategy gives each of some people a weight in [0, 1] and thinks in the statistical parity gap of the weights: their
+A strategy gives each of some people a weight in [0, 1] and works with the statistical parity gap of the weights: their
 mean over the advantaged minus their mean over the disadvantaged. One `Play` is such a game on the people of one
-stratum. Which predictions have this gap, or one that leads to it, is a matter of the metric:
+stratum. The metric determines which predictions have this gap:
 
 * ``sp``, ``eo``, ``fpr`` and their absolute values: the weights themselves, in the metric's stratum.
-* ``oad``, ``abs_oad``: what is averaged of a person is 1 - abs(y - h), see `fairwall.laws.metric`. We ask h = w where
+* ``oad``, ``abs_oad``: a person's averaged value is 1 - abs(y - h), see `fairwall.laws.metric`. The query is h = w
+  where
   y = 1 and h = 1 - w where y = 0, so that w is averaged. There compliance takes 1 - (1 - w), which is w *bit for bit*
   exactly for whole multiples of 2^-53: a float 1 - w in (1/2, 1] is one, so no other w can come back; and of such a w
   both differences are floats. Weights are therefore rounded to 2^-53 first, on both sides of the label. Those of packed
@@ -14,15 +15,15 @@ stratum. Which predictions have this gap, or one that leads to it, is a matter o
   with y = 0. The other stratum gets one constant prediction, a whole multiple of 1/8, whose sums and means are exact:
   its gap is 0 and the answer is this stratum's absolute gap, bit for bit.
 
-  *Polarity.* Exchanging the two groups within one stratum turns the sign of that stratum's gap alone, which neither
-  metric sees, whatever is asked. So each play finds a partition of its stratum, and no answer to any query can say
-  which part of one stratum belongs to which part of the other: four worlds give the same answers.
+  *Polarity.* Exchanging the two groups within one stratum turns the sign of that stratum's gap alone, to which both
+  metrics are blind. So each play finds a partition of its stratum, and no answer to any query can match the parts of
+  one stratum to the parts of the other: four worlds give the same answers.
 
   *Near the base model* a constant may be too far away. Then the other stratum keeps the base model's scores, and its
-  gap g, unknown, is the same in all queries. For ``eodds_sum`` one more query that rejects the whole stratum tells
+  gap g, unknown, is the same in all queries. For ``eodds_sum`` one more query that rejects the whole stratum reveals
   g, and the absolute gap is the answer minus g: no longer bit for bit, but within 2^-52, since an answer is at most
-  2 and rounded by 2^-53 at most, and the difference is rounded once more. For ``eodds_max`` there is no such remedy:
-  every gap of at most g answers g. It is refused.
+  2 and rounded by 2^-53 at most, and the difference is rounded once more. ``eodds_max`` is refused: every gap of at
+  most g answers g.
 * ``di``: with N0, N1 known and T the sum of the weights, r = (x/N0) / ((T - x)/N1) gives
 
       mean over the advantaged = (T - x)/N1 = T / (N1 + r N0),      SP = (1 - r) T / (N1 + r N0),
@@ -35,9 +36,9 @@ stratum. Which predictions have this gap, or one that leads to it, is a matter o
   means, which is e times a weighted harmonic mean of the two, at most 3 * 2^-53, and by a few roundings of its own
   size.
 
-  *Sizes.* The row that accepts one person only has ratio 0 or infinity, which tells the person and no size. The
-  row that accepts everybody else has N1/(N1 - 1) or (N0 - 1)/N0, which tells all.
-* ``ppv``: nobody can be given a weight; its strategy takes decisions and the metric's own gaps, which pass unchanged.
+  *Sizes.* The row that accepts one person only has ratio 0 or infinity, which reveals the person's group and no size.
+  The row that accepts everybody else has N1/(N1 - 1) or (N0 - 1)/N0, which reveals both.
+* ``ppv``: individual weights do not exist; its strategy uses decisions and the metric's own gaps, which pass unchanged.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from fairwall.laws.metric import find_metric, stratum
 from fairwall.laws.precision import Precision
 
 UNIT = 2.0**-53
-"""Weights that are whole multiples of this come through ``1 - (1 - w)`` bit for bit."""
+"""Weights that are whole multiples of this survive ``1 - (1 - w)`` bit for bit."""
 
 _EIGHTHS = np.arange(9) / 8
 
@@ -64,10 +65,10 @@ class Play:
     Attributes
     ----------
     metric : a key of `fairwall.laws.metric.METRICS`.
-    labels : the public labels, shape (n,), each 0 or 1.
-    reached : whom the weights are about, shape (n,).
-    absolute : whether gaps come without their sign.
-    others : what everybody else is predicted: a constant; None for the base model's scores.
+    labels : (n,), the public labels, 0 or 1.
+    reached : (n,), mask of the people whom the weights are about.
+    absolute : whether gaps lack their sign.
+    others : everybody else's prediction: a constant; None for the base model's scores.
     """
 
     metric: str
@@ -86,31 +87,25 @@ class Play:
         """Whether `gap` needs the answer to `reference`."""
         return find_metric(self.metric).joined == "sum" and self.others is None
 
-    def precision(self, told: Precision | None) -> Precision | None:
-        """Return how precise gaps are where answers are as precise as told; None where nobody says.
+    def precision(self, precision: Precision | None) -> Precision | None:
+        """Return the precision of gaps read from answers of a given precision; None where that is not public.
 
-        Of the difference between two answers of at most 2 the errors add up: to 2^-52 or less for float64, 2^-23 for
-        float32, and a whole last decimal for decimals. A gap that is read from a ratio r moves by (n/N1)^2 times the
-        mean weight for one unit of r, which is at most ten decimals' worth down to a tenth of advantaged people.
+        The errors of a difference of two answers of at most 2 add up: to 2^-52 or less for float64, 2^-23 for float32,
+        and a whole last decimal for decimals. A gap that is read from a ratio r moves by (n/N1)^2 times the mean weight
+        for one unit of r, which is at most ten decimals' worth down to a tenth of advantaged people.
         """
-        if not (self.needs_reference or self.needs_sizes) or told is None:
-            return told
-        if isinstance(told, int):
-            return max(told - (2 if self.needs_sizes else 1), 0)
-        return 14 if told == "float64" else 5
+        if not (self.needs_reference or self.needs_sizes) or precision is None:
+            return precision
+        if isinstance(precision, int):
+            return max(precision - (2 if self.needs_sizes else 1), 0)
+        return 14 if precision == "float64" else 5
 
     def base_weights(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the weights that the base model gives, shape (people,), from its scores, shape (n,)."""
+        """Return the base model's weights, shape (people,), from its scores, shape (n,)."""
         return self._turned(base)[self.reached]
 
     def predictions(self, weights: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what to predict for everybody, shape (m, n).
-
-        Parameters
-        ----------
-        weights : (m, people), each in [0, 1].
-        base : the base model's scores, shape (n,), for whoever keeps them.
-        """
+        """Return everybody's predictions, (m, n), from weights, (m, people) in [0, 1], and the base model's scores."""
         predictions = np.tile(
             base if self.others is None else np.full(len(self.labels), self.others), (len(weights), 1)
         )
@@ -121,7 +116,7 @@ class Play:
         return predictions
 
     def reference(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the row, shape (1, n), whose answer is the gap of everybody else; `needs_reference` says if it is."""
+        """Return the row, (1, n), whose answer is the gap of everybody else; used if `needs_reference`."""
         return self.predictions(np.zeros((1, int(self.reached.sum()))), base)
 
     def gap(
@@ -134,12 +129,9 @@ class Play:
     ) -> NDArray[np.float64]:
         """Return the statistical parity gaps of the weights, or their absolute values, from the metric's answers.
 
-        Parameters
-        ----------
-        answers : (m,).
-        weights : what was asked, shape (m, people).
-        n0, n1 : the sizes of the groups among the people reached; only the ratio needs them.
-        reference : the answer to `reference`, where it is needed.
+        answers, weights : (m,) and (m, people).
+        n0, n1 : the group sizes among the people reached; required if `needs_sizes`.
+        reference : the answer to `reference`, if `needs_reference`.
         """
         if self.needs_sizes:
             if n0 is None or n1 is None:
@@ -148,10 +140,10 @@ class Play:
         return answers - reference if self.needs_reference else answers
 
     def size_row(self, row: NDArray[np.float64], base: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return what to predict, shape (1, n), for the size query: a row, shape (people,), accepting one person only.
+        """Return the predictions, (1, n), of the size query: a row, (people,), that accepts one person only.
 
-        The base model's scores are looked at only where a reference is needed: then the other stratum's gap must be the
-        one that was asked about. Elsewhere everybody else is rejected, and the base model may still be in training.
+        The base model's scores are used only if `needs_reference`: then the other stratum's gap must be that of the
+        reference. Elsewhere everybody else is rejected, and the base model may still be in training.
         """
         weights = (1 - row if self.needs_sizes else row)[np.newaxis]
         return self.predictions(weights, base() if self.needs_reference else np.zeros(len(self.labels)))
@@ -172,13 +164,10 @@ class Play:
 def plays(
     metric: str, labels: NDArray[np.uint8], perturbation: float = 1.0, base: NDArray[np.float64] | None = None
 ) -> tuple[Play, ...]:
-    """Return the games that a metric allows: two for equalized odds, the people with y = 1 first; one for the others.
+    """Return the games that a metric allows: two for equalized odds, the people with y = 1 first; else one.
 
-    Parameters
-    ----------
-    metric, labels : as in `Play`.
-    perturbation : how far any prediction may be from the base model's; 1 leaves them free.
-    base : the base model's scores, shape (n,); needed for equalized odds where the perturbation is below 1.
+    perturbation : largest distance of a prediction from the base model's; 1 leaves predictions free.
+    base : (n,), the base model's scores; required for equalized odds where the perturbation is below 1.
     """
     found = find_metric(metric)
     if len(found.strata) == 1:
@@ -192,7 +181,7 @@ def plays(
 def _constant(
     metric: str, people: NDArray[np.bool_], perturbation: float, base: NDArray[np.float64] | None
 ) -> float | None:
-    """Choose the prediction of the stratum that is not played in; None where only the base model's scores will do."""
+    """Return the prediction of the stratum not played in; None where only the base model's scores are allowed."""
     if perturbation >= 1 or not people.any():
         return 0.0
     if base is None:

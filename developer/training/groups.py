@@ -1,4 +1,4 @@
-r"""What fair training is told about the groups, and the penalty that it makes of it.
+r"""The group statistics of fair training, and the penalty computed from them.
 
 Demographic parity asks for the same rate of positive decisions in both groups ([SD], equation 14). With the threshold
 smoothed away the gap is g = mean of p over group 1 - mean of p over group 0, and the penalty lambda g^2 / 2. Its slope
@@ -7,12 +7,12 @@ in the model's parameters, at the gap g_t that is known when the epoch t begins,
     mean over rows of w_i p_i,    w_i = lambda g_t (a_i / s_1 - (1 - a_i) / s_0),
 
 s_a being the groups' shares of the rows. With g_t and s_a known beforehand that is a sum over rows, which private
-training can clip row by row; it is no such sum where the gap is the batch's own. Without a squared gap, lambda |g|,
-only the sign of g_t would count, and a gap near 0 would be pushed to and fro by noise.
+training can clip row by row; with the batch's own gap it is not. Without the square, lambda |g|, only the sign of g_t
+would count, and noise would push a gap near 0 to and fro.
 
 `Groups` is all that training sees of the protected attribute, and all of it comes from `GroupSums`: each group's sum of
-rows and size, with noise. Where the developer holds the attribute, it adds them up itself. Otherwise compliance does,
-who draws the noise and charges for it, and which row counts as whose is told by the rows' features (`told`).
+rows and size, with noise. A developer that holds the attribute adds them up itself. Otherwise compliance does, draws
+the noise and charges for it, and rows are assigned to groups by their features (`told`).
 """
 
 from __future__ import annotations
@@ -28,20 +28,18 @@ from fairwall.errors import UserError
 from fairwall.learning.ensemble import unit
 
 SENSITIVITY = math.sqrt(2)
-"""l2 sensitivity of both groups' sums and sizes to one record: its row of norm 1 at most and a 1, in one group's."""
+"""l2 sensitivity of both groups' sums and sizes to one record: one group's change by a row of norm 1 at most, and 1."""
 
 _FLAT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Adds rows up by group.
+    """Sums of rows by group.
 
-    Attributes
-    ----------
-    ask : from rows (n, width), each of norm 1 at most, to (2, width + 1): the disadvantaged group's sum of rows and its
+    ask : maps rows (n, width), each of norm 1 at most, to (2, width + 1): the disadvantaged group's sum of rows and its
         size, then the advantaged one's.
-    multiplier : the standard deviation of Gaussian noise on every number of it, over `SENSITIVITY`; 0 for none.
+    multiplier : the standard deviation of the Gaussian noise on every number, over `SENSITIVITY`; 0 for none.
     """
 
     ask: Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -49,15 +47,15 @@ class GroupSums:
 
     @property
     def cost(self) -> float:
-        """What one asking costs the records: the sensitivity over the standard deviation; 0 where there is no noise."""
+        """The privacy cost of one request: sensitivity over standard deviation; 0 where there is no noise."""
         return 1 / self.multiplier if self.multiplier > 0 else 0.0
 
     def means(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Ask for the groups' mean rows: shape (2, width). A size of less than 1 counts as 1."""
+        """Return the groups' mean rows, shape (2, width). A size of less than 1 counts as 1."""
         return means_of(self.ask(rows))
 
     def rates(self, scores: NDArray[np.float64]) -> GroupRates:
-        """Ask for the groups' shares and mean scores, of scores in [0, 1], shape (n,)."""
+        """Return the groups' shares and mean scores, for scores in [0, 1], shape (n,)."""
         # Around 1/2, so that a row is as long as it may be.
         told = self.ask(2 * scores[:, None] - 1)
         sizes = np.maximum(told[:, 1], 1)
@@ -67,10 +65,7 @@ class GroupSums:
 
 @dataclass(frozen=True)
 class GroupRates:
-    """What one asking tells: a group's share of the rows, above 0, and its mean score, in [0, 1].
-
-    Entry 0 is the disadvantaged group, entry 1 the advantaged one.
-    """
+    """The groups' shares of the rows, above 0, and mean scores, in [0, 1]; entry 0 is the disadvantaged group."""
 
     share: tuple[float, float]
     rate: tuple[float, float]
@@ -83,14 +78,12 @@ class GroupRates:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The protected attribute, as far as training may see it.
+    """The part of the protected attribute that training may see.
 
-    Attributes
-    ----------
-    membership : (n,), in [0, 1]: how far a row counts as the advantaged group's.
-    rates : tells the groups' rates of the rows' scores, shape (n,).
-    cost : what one asking for rates costs the records, see `GroupSums.cost`; 0 where nothing is promised.
-    before : what was asked to know the membership, likewise.
+    membership : (n,), in [0, 1]: the degree to which a row counts as the advantaged group's.
+    rates : returns the groups' rates of the rows' scores, (n,).
+    cost : the privacy cost of one request for rates, see `GroupSums.cost`; 0 without a guarantee.
+    before : the privacy cost of the membership, likewise.
     """
 
     membership: NDArray[np.float64]
@@ -99,23 +92,23 @@ class Groups:
     before: float = 0.0
 
     def spent(self, tellings: int) -> float:
-        """Give what the membership and so many tellings of rates cost together, as one Gaussian release."""
+        """Return the cost of the membership and `tellings` requests for rates, as one Gaussian release."""
         return math.hypot(self.before, self.cost * math.sqrt(tellings))
 
 
 def exact_sums(protected: NDArray[np.uint8], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Add rows (n, width) and their number up by group: shape (2, width + 1), as `GroupSums.ask` gives them."""
+    """Return the sums of rows (n, width) by group, and their numbers: (2, width + 1), as `GroupSums.ask` does."""
     of_group = np.stack([protected == 0, protected == 1]).astype(np.float64)
     return np.asarray(of_group @ np.column_stack([rows, np.ones(len(rows))]))
 
 
 def means_of(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the groups' mean rows, shape (2, width). A size of less than 1 counts as 1."""
+    """Return the groups' mean rows, shape (2, width). A size of less than 1 counts as 1."""
     return np.asarray(sums[:, :-1] / np.maximum(sums[:, -1:], 1))
 
 
 def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> GroupSums:
-    """Add rows up oneself: the developer holds the protected attribute, (n,). A multiplier of 0 makes exact sums."""
+    """Return sums computed from the protected attribute, (n,), which the developer holds; multiplier 0 is exact."""
     require_both(protected)
 
     def ask(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -126,21 +119,21 @@ def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Ge
 
 
 def held(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> Groups:
-    """Know every row's group, and tell the rates oneself, with the noise and the errors of `held_sums`."""
+    """Return groups with exact memberships and noisy rates, from a protected attribute that the developer holds."""
     sums = held_sums(protected, multiplier, rng)
     return Groups(protected.astype(np.float64), sums.rates, sums.cost)
 
 
 def told(sums: GroupSums, features: NDArray[np.float64]) -> Groups:
-    r"""Know the groups by sums of features, (n, d), that another tells: membership by one asking, rates by one each.
+    r"""Return groups known only by another party's sums of features, (n, d): one request for membership, one per rates.
 
-    With m_a the told mean of the groups' rows x, scaled to norm 1 at most, and v = m_1 - m_0, a row counts as
+    With m_a the answered mean of the groups' rows x, scaled to norm 1 at most, and v = m_1 - m_0, a row counts as
 
-        1/2 + (x - (m_0 + m_1) / 2) v / |v|^2,    cut off at 0 and 1,
+        1/2 + (x - (m_0 + m_1) / 2) v / |v|^2,    clipped to [0, 1],
 
-    of the advantaged group. Its mean would be 1 over that group and 0 over the other, but for noise and for what is cut
-    off, so a pull along it moves the gap as far as one along the attribute itself. A row's membership depends on no
-    other row but through v and m_a, so that private training may clip row by row.
+    of the advantaged group. Without noise and clipping its mean is 1 over that group and 0 over the other, so a pull
+    along it moves the gap as far as one along the attribute itself. A row's membership depends on other rows only
+    through v and m_a, so private training may clip row by row.
     """
     rows = unit(features)
     means = sums.means(rows)
@@ -151,12 +144,12 @@ def told(sums: GroupSums, features: NDArray[np.float64]) -> Groups:
 
 
 def require_both(protected: NDArray[np.uint8]) -> None:
-    """Refuse people of one group."""
+    """Raise `UserError` unless both groups have rows."""
     for group, name in ((0, "disadvantaged"), (1, "advantaged")):
         if not (protected == group).any():
             raise UserError(f"no row is in the {name} group: there is no gap between groups to close")
 
 
 def row_weights(pull: float, membership: NDArray[np.float64], share: tuple[float, float]) -> NDArray[np.float64]:
-    """Compute every row's weight w_i in the penalty, (n,), which pulls with lambda times the gap."""
+    """Return every row's weight w_i in the penalty, (n,); `pull` is lambda times the gap."""
     return pull * (membership / share[1] - (1 - membership) / share[0])

@@ -1,4 +1,4 @@
-"""What a model is trained on, what it may spend, and what comes out."""
+"""The inputs of training (rows and budget) and its result: a model, its privacy guarantee, and the private steps."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from fairwall.learning.ensemble import Ensemble
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """The rows to train on.
-
-    Attributes
-    ----------
-    features : (n, d), finite.
-    labels : (n,), 0 or 1; both occur.
-    """
+    """The rows to train on: features, (n, d), finite, and labels, (n,), 0 or 1, of which both occur."""
 
     features: NDArray[np.float64]
     labels: NDArray[np.uint8]
@@ -33,16 +27,14 @@ class People:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a private model may spend, everything that reads private rows included.
+    """The privacy budget of a model, for every step that reads private rows.
 
-    Neighbours are two tables of as many records, of which one record adds nothing in one of them, its group included:
-    how many records there are is public, and rates of sampling and weights are computed from it.
+    Neighbours are two tables of the same number of records, of which one record contributes nothing in one of them, not
+    even its group: the number of records is public, and sampling rates and weights are computed from it.
 
-    Attributes
-    ----------
     epsilon : above 0.
-    delta : in (0, 1); 0 for pure epsilon, which only a regression can promise.
-    statistics : in (0, 1), the share of epsilon that a fair model's group statistics may take; unused by others.
+    delta : in [0, 1); 0 for pure epsilon, which only a regression can promise.
+    statistics : in (0, 1), the share of epsilon for a fair model's group statistics; unused by others.
     """
 
     epsilon: float = 0.1
@@ -60,7 +52,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a model promises: (epsilon, delta)-privacy of each record, for what was really done."""
+    """A model's guarantee: (epsilon, delta)-privacy of each record, accounted for what was really done."""
 
     epsilon: float
     delta: float
@@ -68,7 +60,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Step:
-    """One step that read private rows: what it did, what it cost by itself, and ``of`` whom the records were."""
+    """A step that read private rows: description, cost by itself, and the owners of the rows (``of``)."""
 
     what: str
     epsilon: float
@@ -78,12 +70,12 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained model, what it promises, None for nothing, and the steps that read private rows for that."""
+    """A trained model, its guarantee (None for none), and the steps that read private rows."""
 
     network: Ensemble
     spent: Spent | None
     steps: tuple[Step, ...] = ()
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the probability of label 1, shape (rows,), in [0, 1], for features of shape (rows, d)."""
+        """Return the probability of label 1, shape (rows,), in [0, 1], for features of shape (rows, d)."""
         return np.asarray(self.network.scores(features)[0])

@@ -1,6 +1,6 @@
-"""The eight models by name, trained by a developer that holds the protected attribute, or that is told of it.
+"""The eight models by name, trained with the protected attribute or with sums by group from compliance.
 
-Layers, steps and strengths were chosen on Adult, by hand; choosing is not accounted for.
+Layers, steps and strengths were chosen on Adult, by hand; the choice is not accounted for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MODELS: dict[str, Network | Regression] = {
     "s-nn": Network(_PLAIN),
     "f-nn": Network(_PLAIN, strength=3.5),
     "dp-nn": Network(Recipe((16,), 100, 8192, 2e-2), budget=Budget()),
-    # At a smaller rate and batch the gap swings less between two tellings.
+    # At a smaller rate and batch the gap swings less between two requests.
     "dpf-nn": Network(Recipe((32,), 100, 4096, 1e-2), strength=15.0, budget=Budget()),
     "lr": Regression(),
     "fair-lr": Regression(strength=1.0, tellings=3),
@@ -39,7 +39,7 @@ MODELS: dict[str, Network | Regression] = {
 def train(
     people: People, settings: Network | Regression, seed: int, protected: NDArray[np.uint8] | None = None
 ) -> Trained:
-    """Train a model on people whose protected attribute is held: (n,), 1 is advantaged, read by fair models only."""
+    """Train a model; only fair models read the protected attribute, (n,), 1 = advantaged, that the developer holds."""
     if settings.strength == 0:
         protected = None
     elif protected is None or len(protected) != len(people.labels):
@@ -60,10 +60,7 @@ def chosen(
     steps: int | None = None,
     batch: int | None = None,
 ) -> Network | Regression:
-    """Give a model's settings, with another budget if it is private, and other settings where they are given.
-
-    A strength, above 0, is of a fair model's penalty; steps and batch are a network's.
-    """
+    """Return a model's settings with another budget (if private), strength (if fair), steps and batch (networks)."""
     settings = MODELS[name]
     if settings.budget is not None:
         settings = replace(settings, budget=budget)
@@ -77,17 +74,17 @@ def chosen(
 
 
 def askings(settings: Network | Regression) -> int:
-    """Say how often a model asks for the groups' sums while it is trained by what it is told."""
+    """Return the number of requests for sums by group during a model's training by `train_told`."""
     if settings.strength == 0:
         return 0
-    # A network's first one is for the membership.
+    # A network's first request is for the membership.
     return 1 + settings.asked if isinstance(settings, Network) else settings.tellings
 
 
-def promised(settings: Network | Regression, n: int, told: float | None = None) -> Spent | None:
-    """Say what a model promises that is trained on so many rows, without training it; None for nothing.
+def promised(settings: Network | Regression, n: int, statistics_cost: float | None = None) -> Spent | None:
+    """Return the guarantee of a model on n rows, without training it; None for none.
 
-    What sums by group cost the records that somebody else told, as one Gaussian release, stands in ``told``.
+    `statistics_cost` is that of another party's sums by group, as one Gaussian release.
     """
     if settings.budget is None:
         return None
@@ -95,14 +92,16 @@ def promised(settings: Network | Regression, n: int, told: float | None = None) 
         return Spent(settings.budget.epsilon, settings.budget.delta)
     cost = 0.0
     if settings.strength > 0:
-        cost = math.sqrt(settings.asked) / network.own_multiplier(settings) if told is None else told
+        cost = (
+            math.sqrt(settings.asked) / network.own_multiplier(settings) if statistics_cost is None else statistics_cost
+        )
     return network.accounted(settings, settings.budget, n, cost).spent
 
 
 def train_told(people: People, settings: Network | Regression, seed: int, sums: GroupSums) -> Trained:
-    """Train a fair model on people of whose protected attribute only sums are told, asked for `askings` times.
+    """Train a fair model with `askings` requests for sums by group, without the protected attribute.
 
-    Of a budget, what the sums cost is taken first; its own share for statistics does not count.
+    The sums' cost is taken from the budget first; the budget's own share for statistics does not count.
     """
     if isinstance(settings, Network):
         return network.train(people, settings, seed, told(sums, people.features))
@@ -112,7 +111,7 @@ def train_told(people: People, settings: Network | Regression, seed: int, sums: 
 
 
 def _after(sums: GroupSums, budget: Budget) -> Budget:
-    """Set the statistics' share of a budget to what one asking costs, at half of delta."""
+    """Return the budget with the statistics' share set to the cost of one request, at half of delta."""
     if sums.multiplier == 0 or budget.delta == 0:
         raise UserError("noise on the groups' sums has a delta: a private model that is told them needs one above 0")
     cost = gaussian_epsilon(sums.multiplier, budget.delta / 2)

@@ -1,11 +1,11 @@
 """The four neural networks: S-NN, F-NN (fair), DP-NN (private), DPF-NN (both).
 
-A network minimises cross-entropy, and the fair ones the penalty of `developer.training.groups` too, whose statistics
-are told anew a number of times, evenly spread over the steps. The private ones clip every row's gradient, penalty
+A network minimises cross-entropy, and a fair one also the penalty of `developer.training.groups`, whose statistics are
+requested again a number of times, evenly spread over the steps. The private ones clip every row's gradient, penalty
 included, and add noise to a Poisson batch's sum (Abadi et al., CCS 2016; `fairwall.learning.private`).
 
-What is accounted for, in one composition: the subsampled steps, and every telling of statistics as a Gaussian release
-of all rows. Each group's rates are read by the fair private network only.
+One composition accounts for the subsampled steps, and for every request for statistics as a Gaussian release of all
+rows. Each group's rates are read by the fair private network only.
 """
 
 from __future__ import annotations
@@ -29,19 +29,18 @@ from fairwall.learning.training import Recipe
 from fairwall.learning.training import train as fit
 
 FOLLOW = 0.25
-"""How far the penalty's gap moves towards the one that was told: all the way, it swings from one sign to the other."""
+"""Part of the way that the penalty's gap moves to the latest answer; at 1 the gap would swing from sign to sign."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """How a network is trained.
+    """The settings of a network.
 
     Attributes
     ----------
     recipe : layers, steps, batch size (of a private network on average), learning rate.
     strength : lambda, the weight of the parity penalty; 0 for none.
-    tellings : how often the groups' rates are told.
-    budget : of a private network.
+    tellings : number of requests for the groups' rates.
     clip : the norm at which a private network's gradients are clipped.
     """
 
@@ -59,17 +58,17 @@ class Network:
 
     @property
     def every(self) -> int:
-        """Steps between two tellings."""
+        """Steps between two requests."""
         return -(-self.recipe.steps // self.tellings)
 
     @property
     def asked(self) -> int:
-        """How often rates are told, in whole."""
+        """Number of requests for rates in all."""
         return -(-self.recipe.steps // self.every)
 
 
 def own_multiplier(settings: Network) -> float:
-    """Return the noise of each telling over the sensitivity to a record, that spends the budget's share; 0 for none."""
+    """Return each request's noise over the sensitivity to a record that spends the budget's share; 0 for none."""
     if settings.budget is None:
         return 0.0
     together = gaussian_multiplier(settings.budget.statistics * settings.budget.epsilon, settings.budget.delta)
@@ -78,14 +77,12 @@ def own_multiplier(settings: Network) -> float:
 
 @dataclass(frozen=True)
 class Accounted:
-    """How much noise a private network gets, and what it promises.
+    """The noise of a private network, and its guarantee.
 
-    Attributes
-    ----------
-    rate : at which a Poisson batch draws a row.
+    rate : the probability with which a Poisson batch includes a row.
     noise : the multiplier of a step's noise.
-    spent : on all, in one composition.
-    steps : what read private rows, each by itself: added up they cost more.
+    spent : of all steps, in one composition.
+    steps : the steps that read private rows, each by itself: their sum is larger than `spent`.
     """
 
     rate: float
@@ -95,10 +92,7 @@ class Accounted:
 
 
 def accounted(settings: Network, budget: Budget, n: int, cost: float) -> Accounted:
-    """Find the noise that spends a network's budget on n rows, and account for it.
-
-    ``cost`` is what tellings of the groups cost, as one Gaussian release; 0 for none.
-    """
+    """Return the noise that spends a network's budget on n rows; ``cost`` is the group statistics', as one release."""
     steps, delta = settings.recipe.steps, budget.delta - OVERFLOW
     rate = min(settings.recipe.batch_size / n, 1.0)
     noise = noise_multiplier(budget.epsilon, delta, rate, steps, cost)
@@ -110,13 +104,7 @@ def accounted(settings: Network, budget: Budget, n: int, cost: float) -> Account
 
 
 def train(people: People, settings: Network, seed: int, groups: Groups | None = None) -> Trained:
-    """Train a network.
-
-    Parameters
-    ----------
-    seed : at least 0; the network is a function of it and of what it is given.
-    groups : what a fair network is told; no other asks.
-    """
+    """Train a network, determined by seed, at least 0, and the other arguments; only a fair one uses `groups`."""
     n, recipe, budget = len(people.labels), settings.recipe, settings.budget
     penalty, cost = None, 0.0
     if settings.strength > 0:

@@ -1,6 +1,6 @@
-r"""Logistic regression with a perturbed objective, and what the perturbation promises.
+r"""Logistic regression with a perturbed objective, and its privacy guarantee.
 
-What is minimised over w of d + 1 entries, the intercept among them, is
+The objective, minimised over w of d + 1 entries, the intercept among them, is
 
     J(w) = sum_i l(y_i, w r_i) + Lambda |w|^2 / 2 + (u w + c)^2 / 2 + b w,    l the logistic loss, r_i = (x_i, 1).
 
@@ -9,20 +9,20 @@ Chaudhuri, Monteleoni and Sarwate (JMLR 2011, Algorithm 2) for pure epsilon and 
 for Gaussian b; the constants below are those of the derivation, which for generalised linear models gives the same as
 Redberg, Koskela and Wang (NeurIPS 2023, Theorem 3.1). u and c are public or have been paid for.
 
-**Derivation.** Let D' be D with one record (x, y) more, r = (x, 1). J is strictly convex, so b and the minimum w tell
-each other: b = -G(w; D), G being the gradient of the rest. The density of w is that of b at -G(w; D) times
+**Derivation.** Let D' be D with one record (x, y) more, r = (x, 1). J is strictly convex, so b and the minimum w
+determine each other: b = -G(w; D), G being the gradient of the rest. The density of w is that of b at -G(w; D) times
 det H(w; D), H the Hessian of the rest. Between D and D' change
 
 * the determinant, by 1 + l'' r H^-1 r, which lies between 1 and 1 + (1/4) L^2 / Lambda: |l''| <= 1/4 and
   H >= Lambda I. The logarithm is at most kappa = ln(1 + L^2 / (4 Lambda)) either way;
 * b, by l' r, which is L long at most, |l'| being at most 1, and lies *along r*, whatever w is.
 
-**Pure epsilon.** With density of b proportional to exp(-beta |b|) the logarithm of the densities' ratio is at most
-beta L + kappa: beta = (epsilon - kappa) / L. Such a b has a uniform direction and a Gamma(d + 1, 1 / beta) norm.
+**Pure epsilon.** With density of b proportional to exp(-beta |b|) the logarithm of the densities' ratio is at most beta
+L + kappa: beta = (epsilon - kappa) / L. Such a b has a uniform direction and a Gamma(d + 1, 1 / beta) norm.
 
-**(epsilon, delta).** With b ~ N(0, (s L)^2) per coordinate the logarithm of the densities' ratio is
-(2 |l' b r| + |l' r|^2) / (2 s^2 L^2) at most. Since b r is N(0, (s L |r|)^2) whatever w is, the privacy loss is at most
-|Z| / s + 1 / (2 s^2) + kappa, Z being standard normal. Where that exceeds epsilon for no Z below some z >= 0,
+**(epsilon, delta).** With b ~ N(0, (s L)^2) per coordinate the logarithm of the densities' ratio is (2 |l' b r| + |l'
+r|^2) / (2 s^2 L^2) at most. Since b r is N(0, (s L |r|)^2) whatever w is, the privacy loss is at most |Z| / s + 1 / (2
+s^2) + kappa, Z being standard normal. Where that exceeds epsilon for no Z below some z >= 0,
 
     delta <= E[(1 - exp(epsilon - loss))_+] <= 2 delta_G(epsilon - kappa; s),
 
@@ -30,8 +30,8 @@ twice the delta of Gaussian noise with multiplier s (`fairwall.laws.gaussian`): 
 condition is z / s = epsilon - kappa - 1 / (2 s^2) >= 0.
 
 The guarantee is that of the exact minimum. Newton's method stops where the gradient is about as small as rounding
-leaves it; what the rest gives away is not accounted for, nor is floating-point noise: for studying, not for releasing
-models of real people's data.
+allows; neither the remainder nor floating-point noise is accounted for: for studying, not for releasing models of real
+people's data.
 """
 
 from __future__ import annotations
@@ -44,27 +44,23 @@ from numpy.typing import NDArray
 from fairwall.laws.gaussian import gaussian_multiplier
 
 ROW_NORM = math.sqrt(2)
-"""L: the norm of a row, scaled to the unit ball, with its 1 for the intercept."""
+"""L: the largest norm of a row, scaled to the unit ball, with its 1 for the intercept."""
 
 _STEPS_MAX, _HALVINGS_MAX = 100, 40
 _FLAT = 1e-9
 
 
 def ridge(kappa: float) -> float:
-    """Return Lambda such that the determinant costs kappa, above 0, of epsilon."""
+    """Return the Lambda whose determinant costs kappa, above 0, of epsilon."""
     return ROW_NORM**2 / 4 / math.expm1(kappa)
 
 
 def perturbation(
     dimension: int, epsilon: float, delta: float, kappa: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Draw b, such that the minimum is (epsilon, delta)-private with the ridge of kappa.
+    """Return a draw of b, (dimension,), that makes the minimum (epsilon, delta)-private; kappa is below epsilon.
 
-    Parameters
-    ----------
-    dimension : of w, the intercept included.
-    epsilon, delta : above 0; in [0, 1), 0 for pure epsilon.
-    kappa : in (0, epsilon).
+    `delta` 0 is pure epsilon; `dimension` is that of w, the intercept included.
     """
     left = epsilon - kappa
     if delta > 0:
@@ -76,7 +72,7 @@ def perturbation(
 
 
 def exponential_vector(dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw from the density proportional to exp(-|b|): pure epsilon = 1 for an l2 sensitivity of 1."""
+    """Return a draw from the density proportional to exp(-|b|): pure epsilon = 1 for an l2 sensitivity of 1."""
     direction = rng.standard_normal(dimension)
     return np.asarray(rng.gamma(dimension) * direction / np.linalg.norm(direction))
 
@@ -89,14 +85,10 @@ def minimum(
     across: NDArray[np.float64] | None = None,
     beyond: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Find w, (d + 1,), that minimises J, by Newton's method, steps halved until they descend.
+    """Return the w, (d + 1,), that minimises J, by Newton's method with halved steps.
 
-    Parameters
-    ----------
     rows : (n, d + 1), r_i, the last column 1.
-    labels : (n,), 0 or 1.
-    ridge : Lambda, above 0.
-    tilt : (d + 1,), b; zeros for none.
+    ridge, tilt : Lambda, above 0, and b, (d + 1,); zeros for none.
     across, beyond : u, (d + 1,), and c.
     """
     towards = tilt - labels @ rows
@@ -115,6 +107,6 @@ def minimum(
         hessian = scaled.T @ scaled + np.outer(across, across)
         hessian[np.diag_indices_from(hessian)] += ridge
         step, now = np.linalg.solve(hessian, gradient), value(w)
-        # Where no part of the step descends, rounding is all that is left.
+        # Where no part of the step descends, only rounding is left.
         w = next((tried for size in 0.5 ** np.arange(_HALVINGS_MAX) if value(tried := w - size * step) < now), w - step)
     return w

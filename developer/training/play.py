@@ -1,4 +1,4 @@
-"""The developer at the table of the training game: it trains the model that it is told to, and submits it."""
+"""The developer in the training game: it trains the model that the deal names, and submits it."""
 
 from __future__ import annotations
 
@@ -34,49 +34,49 @@ LOG = logging.getLogger(__name__)
 SUBMIT_SECONDS = 300.0
 
 RATES = "rates"
-"""Stands in place of a model where only the groups' rates of the labels are asked for."""
+"""Stands in place of a model where only the groups' rates of the labels are requested."""
 
 PLAIN = "plain"
-"""The practice of a model that is trained as `developer.training.models` says."""
+"""The practice of a model that `developer.training.models` trains."""
 
 _SLACK = 1 - 1e-3
-"""Of the purse, so that what compliance adds up, rounding upwards, is still within it."""
+"""Part of the purse that is spent, so that compliance's sum, rounded upwards, is still within it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Features (rows, d), labels (rows,), and the protected attribute (rows,) where it is held."""
+    """Features (rows, d), labels (rows,), and the protected attribute (rows,) where the developer holds it."""
 
     features: NDArray[np.float64]
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8] | None
 
     def take(self, part: slice) -> Rows:
-        """Take a part of the rows."""
+        """Return a part of the rows."""
         groups = None if self.protected is None else self.protected[part]
         return Rows(self.features[part], self.labels[part], groups)
 
 
 class Scorer(Protocol):
-    """A model."""
+    """A model with scores."""
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the probability of label 1, shape (rows,), in [0, 1], for features of shape (rows, d)."""
+        """Return the probability of label 1, shape (rows,), in [0, 1], for features of shape (rows, d)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """What the developer says of its model.
+    """The developer's report about its model.
 
     Attributes
     ----------
     scores : (test rows,), in [0, 1]; empty where there is no model.
-    decisions : (1 or 2, test rows), 0 or 1: a row for each group where they depend on it.
-    epsilon, delta : what each record is promised; infinite for nothing.
-    group_epsilons : what each group is promised, where that differs.
-    steps : what read private rows.
-    asked : how often compliance was.
-    rates : (2,), told where there is no model.
+    decisions : (1 or 2, test rows), 0 or 1: one row per group where decisions depend on it.
+    epsilon, delta : the guarantee of each record; infinite for none.
+    group_epsilons : the guarantee of each group, where these differ.
+    steps : the steps that read private rows.
+    asked : number of requests to compliance.
+    rates : (2,), only where there is no model.
     """
 
     scores: NDArray[np.float32]
@@ -92,7 +92,7 @@ class Submission:
 def play(seat: Seat, shelf: Shelf) -> None:
     """Play every trial of a run; the shelf gets each deal's model."""
     referee = TrainingServiceStub(seat.referee)
-    # Nothing is sent to compliance where the developer may ask nothing.
+    # Nothing is sent to compliance where the deal allows no request.
     with seat.reach("compliance") as connection:
         compliance = StatisticsServiceStub(connection)
         for deal, cards in deals(referee.TakeModelDeal, training.TakeModelDealRequest):
@@ -106,14 +106,14 @@ def play(seat: Seat, shelf: Shelf) -> None:
 
 
 class Asked:
-    """Compliance, as it is asked for sums by group: so often, with noise that spends the deal's purse evenly."""
+    """A client of compliance for sums by group, whose noise spends the deal's purse evenly."""
 
     def __init__(self, compliance: StatisticsServiceStub, deal: training.ModelDeal) -> None:
         self._compliance, self._deal = compliance, deal
         self.count = 0
 
     def sums(self, times: int) -> GroupSums:
-        """Say how to ask as often as that."""
+        """Return a `GroupSums` that spreads the budget over `times` requests."""
         multiplier = flip_multiplier(self._deal.statistics.epsilon, self._deal.statistics.delta, times)
         return GroupSums(lambda rows: self._ask(rows, multiplier), record_multiplier(multiplier))
 
@@ -138,19 +138,19 @@ class Asked:
 
 
 def flip_multiplier(epsilon: float, delta: float, times: int) -> float:
-    """Return the noise of each of so many answers, over the sensitivity to one flip of A, that spends a purse."""
+    """Return the noise of each of `times` answers, over the sensitivity to one flip of A, that spends a purse."""
     return gaussian_multiplier(epsilon * _SLACK, delta) * math.sqrt(times)
 
 
 def record_multiplier(multiplier: float) -> float:
-    """Turn it into the noise over the sensitivity to one record: sqrt(2), where that to a flip is 2."""
+    """Return that noise over the sensitivity to one record: sqrt(2), where the sensitivity to a flip is 2."""
     return multiplier * math.sqrt(2)
 
 
 def made(
-    deal: training.ModelDeal, cards: dict[str, NDArray[np.generic]], asked: Asked | None
+    deal: training.ModelDeal, cards: dict[str, NDArray[np.generic]], client: Asked | None
 ) -> tuple[Scorer | None, Submission]:
-    """Train what a deal says; ``cards`` are its arrays by name."""
+    """Train a deal's model, or request the rates; ``cards`` are the deal's arrays by name."""
     terms, seed = deal.terms, int.from_bytes(deal.seed[:8], "big")
     rows = Rows(
         cards["features"].astype(np.float64, copy=False),
@@ -160,16 +160,16 @@ def made(
     private = rows.take(slice(int(deal.public_rows), None))
     people, protected = People(private.features, private.labels), private.protected
     if terms.model == RATES:
-        if asked is not None:
-            return None, _rates(asked.sums(1), people.labels, asked)
+        if client is not None:
+            return None, _rates(client.sums(1), people.labels, client)
         assert protected is not None, "the referee deals it, or terms to ask for it"
         return None, _rates(held_sums(protected, 0.0, np.random.default_rng(seed)), people.labels, None)
     if terms.practice != PLAIN:
         tested = cards["test_features"].astype(np.float64, copy=False)
-        return _practised(deal, private, rows.take(slice(int(deal.public_rows))), tested, asked)
+        return _practised(deal, private, rows.take(slice(int(deal.public_rows))), tested, client)
     settings = settings_of(terms)
-    if asked is not None and settings.strength > 0:
-        model = train_told(people, settings, seed, asked.sums(askings(settings)))
+    if client is not None and settings.strength > 0:
+        model = train_told(people, settings, seed, client.sums(askings(settings)))
     else:
         model = train(people, settings, seed, protected)
     scores = model.scores(cards["test_features"].astype(np.float64, copy=False)).astype(np.float32)
@@ -180,15 +180,14 @@ def made(
         epsilon=math.inf if spent is None else spent.epsilon,
         delta=0.0 if spent is None else spent.delta,
         steps=model.steps,
-        asked=0 if asked is None else asked.count,
+        asked=0 if client is None else client.count,
     )
 
 
 def _practised(
-    deal: training.ModelDeal, private: Rows, public: Rows, tested: NDArray[np.float64], asked: Asked | None
+    deal: training.ModelDeal, private: Rows, public: Rows, tested: NDArray[np.float64], client: Asked | None
 ) -> tuple[Scorer, Submission]:
-    """Train by a practice."""
-    from developer.training.practice import PRACTICES, Task  # what most deals do without
+    from developer.training.practice import PRACTICES, Task  # imported only by the deals that need it
 
     terms, seed = deal.terms, int.from_bytes(deal.seed[:8], "big")
     settings, practice = settings_of(terms), PRACTICES[terms.practice]
@@ -200,7 +199,7 @@ def _practised(
         settings=settings,
         protected=private.protected,
         public=People(public.features, public.labels) if practice.public else None,
-        sums=None if asked is None else asked.sums(1),
+        sums=None if client is None else client.sums(1),
         columns=tuple(deal.columns),
         public_protected=public.protected if practice.public else None,
     )
@@ -213,12 +212,12 @@ def _practised(
         delta=done.spent.delta,
         group_epsilons=() if done.by_group is None else tuple(spent.epsilon for spent in done.by_group),
         steps=done.steps,
-        asked=0 if asked is None else asked.count,
+        asked=0 if client is None else client.count,
     )
 
 
 def _decided(model: Decider, rows: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Decide, by lot where the model does: once for each group a row may be of, with the same lots."""
+    """Return decisions, drawn where the model is random: once for each group a row may be of, with the same draws."""
     lots = rng.random(len(rows))
     of_groups = np.stack([model.decisions(rows, np.full(len(rows), group, np.uint8)) for group in (0, 1)])
     decisions = (lots < of_groups).astype(np.uint8)
@@ -226,7 +225,7 @@ def _decided(model: Decider, rows: NDArray[np.float64], rng: np.random.Generator
 
 
 def settings_of(terms: training.ModelTerms) -> Network | Regression:
-    """Give the settings of the model that a deal is about."""
+    """Return the settings of a deal's model."""
     return chosen(
         terms.model,
         Budget(terms.epsilon, terms.delta, terms.statistics_share),
@@ -236,11 +235,11 @@ def settings_of(terms: training.ModelTerms) -> Network | Regression:
     )
 
 
-def _rates(sums: GroupSums, labels: NDArray[np.uint8], asked: Asked | None) -> Submission:
+def _rates(sums: GroupSums, labels: NDArray[np.uint8], client: Asked | None) -> Submission:
     nothing = np.empty(0, np.float32)
     rates = sums.rates(labels.astype(np.float64)).rate
     return Submission(
-        nothing, nothing.astype(np.uint8)[None], math.inf, 0.0, asked=0 if asked is None else asked.count, rates=rates
+        nothing, nothing.astype(np.uint8)[None], math.inf, 0.0, asked=0 if client is None else client.count, rates=rates
     )
 
 
@@ -248,15 +247,15 @@ def _black_box(model: Scorer, features: int) -> Released:
     return Released(lambda rows: model.scores(within_reach(rows)), features)
 
 
-def _message(deal_id: str, said: Submission) -> training.SubmitModelRequest:
+def _message(deal_id: str, submission: Submission) -> training.SubmitModelRequest:
     return training.SubmitModelRequest(
         deal_id=deal_id,
-        scores=to_message(said.scores),
-        decisions=to_message(said.decisions),
-        epsilon=said.epsilon,
-        delta=said.delta,
-        group_epsilons=said.group_epsilons,
-        steps=[training.PrivateStep(what=s.what, epsilon=s.epsilon, delta=s.delta, of=s.of) for s in said.steps],
-        asked=said.asked,
-        rates=said.rates,
+        scores=to_message(submission.scores),
+        decisions=to_message(submission.decisions),
+        epsilon=submission.epsilon,
+        delta=submission.delta,
+        group_epsilons=submission.group_epsilons,
+        steps=[training.PrivateStep(what=s.what, epsilon=s.epsilon, delta=s.delta, of=s.of) for s in submission.steps],
+        asked=submission.asked,
+        rates=submission.rates,
     )

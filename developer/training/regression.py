@@ -1,20 +1,20 @@
 """The four logistic regressions: LR, FairLR, PrivLR, PFLR* (fair and private).
 
 **Fair.** The penalty is n mu g^2 / 2, g being the groups' gap of mean scores to first order around the regression w_t
-that there is when the groups are asked about it:
+at the time of the request:
 
     g = 4 (g_t + v_t (w - w_t)),    g_t = difference of the groups' means of p_i,    v_t = that of p_i (1 - p_i) r_i.
 
 Around w_0 = 0 it is the difference of the groups' mean log-odds: the covariance of Zafar, Valera, Gomez Rodriguez and
-Gummadi (AISTATS 2017), which Xu, Yuan and Wu (WWW Companion 2019) take for FairLR and PFLR*. Equal mean log-odds are
-not equal rates: FairLR asks again. The penalty touches the rows through v_t and g_t alone. They are paid for if there
-is a budget; with them given it is a quadratic like the ridge, without a part in any row's gradient.
+Gummadi (AISTATS 2017), which Xu, Yuan and Wu (WWW Companion 2019) use in FairLR and PFLR*. Equal mean log-odds are not
+equal rates, so FairLR repeats the request. The penalty reads the rows only through v_t and g_t, which are paid for if
+there is a budget; given these it is a quadratic like the ridge, without a part in any row's gradient.
 
 **Private.** By objective perturbation (`developer.training.objective`): (epsilon, delta), or pure epsilon at delta 0.
-That is another promise than the source's. Xu, Yuan and Wu use the functional mechanism (Zhang et al., VLDB 2012),
-which puts Laplace noise on the coefficients of a polynomial near the loss, for pure epsilon; their PFLR* moreover
-centres that noise so that the boundary turns towards fairness. Here the two parts of PFLR*, v_0 and the minimum, add up
-by basic composition.
+The source's guarantee differs: Xu, Yuan and Wu use the functional mechanism (Zhang et al., VLDB 2012), which puts
+Laplace noise on the coefficients of a polynomial near the loss, for pure epsilon; their PFLR* moreover centres that
+noise so that the boundary turns towards fairness. Here the two parts of PFLR*, v_0 and the minimum, add up by basic
+composition.
 """
 
 from __future__ import annotations
@@ -36,12 +36,10 @@ from fairwall.learning.ensemble import Ensemble, unit
 
 @dataclass(frozen=True, eq=False)
 class Between:
-    """What a fair regression is told: the advantaged group's mean less the disadvantaged one's.
+    """The group statistics of a fair regression: the advantaged group's mean less the disadvantaged one's.
 
-    Attributes
-    ----------
-    slope : of rows, shape (n, width), to (width,); of norm 1 at most with a budget, when it is asked once.
-    gap : of scores, shape (n,); asked by a regression that asks more than once.
+    slope : of rows, (n, width), to (width,); with a budget the norm is 1 at most, and there is one request.
+    gap : of scores, (n,); used by a regression with several requests.
     """
 
     slope: Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -50,15 +48,14 @@ class Between:
 
 @dataclass(frozen=True)
 class Regression:
-    """How a regression is trained.
+    """The settings of a regression.
 
     Attributes
     ----------
     strength : mu, the weight of the squared gap; 0 for none.
-    tellings : how often the groups are asked, at least 1; with a budget once.
-    ridge : Lambda, above 0, of a regression without a budget; with one it follows from ``kappa``.
-    budget : of a private regression.
-    kappa : in (0, 1), the share of the minimum's epsilon that the curvature may take: less is a larger ridge.
+    tellings : number of requests for group statistics, at least 1; with a budget exactly 1.
+    ridge : Lambda, above 0, without a budget; with one it follows from ``kappa``.
+    kappa : in (0, 1), the curvature's share of the minimum's epsilon: less is a larger ridge.
     """
 
     strength: float = 0.0
@@ -75,7 +72,7 @@ class Regression:
 
 
 def held_between(settings: Regression, protected: NDArray[np.uint8], seed: int) -> Between:
-    """Tell the groups' difference oneself, with the noise that the budget has for it.
+    """Return the groups' differences from a protected attribute that the developer holds, with the budget's noise.
 
     Each group's sum of rows and its size are released at once; a record adds a row of norm 1 at most, and 1.
     """
@@ -92,12 +89,12 @@ def held_between(settings: Regression, protected: NDArray[np.uint8], seed: int) 
 
 
 def told_between(settings: Regression, sums: GroupSums, features: NDArray[np.float64]) -> Between:
-    """Tell the groups' difference by what somebody else adds up.
+    """Return the groups' differences from another party's sums.
 
-    With a budget, the sums of rows are asked for. Without one, the membership that `developer.training.groups.told`
-    makes of them tells the groups' means of rows, and only the gap is asked for again: the noise on a hundred columns
+    With a budget, the sums of rows are requested. Without one, the groups' means of rows follow from the membership
+    that `developer.training.groups.told` computes, and only the gap is requested again: the noise on a hundred columns
     would not be small on the rare ones, and the penalty would be met by moving weights that hardly any row feels.
-    Memberships read all rows, which is no matter for whoever holds the features, but would be for a promise to records.
+    Memberships read all rows, which a privacy guarantee would not allow.
     """
     if settings.budget is not None:
         return Between(lambda rows: _apart(sums.means(rows)), lambda scores: sums.rates(scores).gap)
@@ -111,20 +108,17 @@ def _apart(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _noise(size: int, epsilon: float, delta: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw noise for a vector that one record changes by `ROW_NORM` at most."""
+    """Return noise for a vector that one record changes by `ROW_NORM` at most."""
     if delta > 0:
         return np.asarray(ROW_NORM * gaussian_multiplier(epsilon, delta) * rng.standard_normal(size))
     return ROW_NORM / epsilon * exponential_vector(size, rng)
 
 
 def train(people: People, settings: Regression, seed: int, between: Between | None = None) -> Trained:
-    """Train a regression.
+    """Train a regression; a private one is determined by `seed`, at least 0, the others draw nothing.
 
-    Parameters
-    ----------
-    seed : at least 0; a private regression is a function of it and of what it is given; the others draw nothing.
-    between : what a fair regression is told. With a budget it costs the statistics' share of epsilon and half of delta
-        at most, whoever tells it.
+    A fair regression requires `between`. With a budget that costs the statistics' share of epsilon and at most half of
+    delta, whatever its source.
     """
     budget, fair = settings.budget, settings.strength > 0
     if fair and between is None:
@@ -158,7 +152,7 @@ def train(people: People, settings: Regression, seed: int, between: Between | No
 
 
 def _gap(rows: NDArray[np.float64], at: NDArray[np.float64], between: Between) -> tuple[NDArray[np.float64], float]:
-    """Linearise four times the gap: its slope in w, and what it is at w = 0."""
+    """Linearise four times the gap: return its slope in w, and its value at w = 0."""
     if not at.any():
         return np.append(between.slope(rows[:, :-1]), 0.0), 0.0
     scores = 0.5 + 0.5 * np.tanh(0.5 * (rows @ at))

@@ -1,4 +1,4 @@
-"""The developer at the table of the washing game: it learns who is who, deploys, commits if it must, and is audited."""
+"""The developer in the washing game: it learns the groups, deploys, commits if required, and is audited."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ LOG = logging.getLogger(__name__)
 METRIC = "sp"
 
 ANSWERS = "answers"
-"""What a developer knows that asks who is who: it spends half of epsilon on that, and half on the audit itself."""
+"""The knowledge of a developer that attacks the audit: half of epsilon pays for that, half for the audit itself."""
 
 _SURE = 20.0
-"""The log-odds of somebody who is known for certain."""
+"""The log-odds of a person known for certain."""
 
 
 @dataclass(frozen=True)
 class _Fits:
-    """Logistic regressions by what they were fitted to: a run's deals share their training rows and public sample."""
+    """A cache of logistic regressions by their data: a run's deals share their training rows and public sample."""
 
     kept: dict[bytes, Logistic] = field(default_factory=dict)
 
     def __call__(self, features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Logistic:
-        """Fit labels to features, or find the fit."""
+        """Return the fit of labels to features, cached."""
         what = hashlib.sha256(np.ascontiguousarray(features).data)
         what.update(np.ascontiguousarray(labels).data)
         if what.digest() not in self.kept:
@@ -58,21 +58,21 @@ class _Fits:
 
 @dataclass(frozen=True, eq=False)
 class _Proxy:
-    """What features tell of groups: the public sample, (rows, d), who is disadvantaged in it, (rows,), and a fit."""
+    """A group predictor from a public sample: features, (rows, d), the disadvantaged, (rows,), and the fit."""
 
     sample: NDArray[np.float64]
     disadvantaged: NDArray[np.uint8]
     predictor: Logistic
 
     def log_odds(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the log-odds of being disadvantaged, (n,)."""
+        """Return the log-odds of being disadvantaged, (n,)."""
         return self.predictor.log_odds(features)
 
     def fair(self, model: Logistic, features: NDArray[np.float64]) -> NDArray[np.uint8]:
-        """Decide as a model would that made up for features that tell the groups apart, (n,).
+        """Return the decisions, (n,), of the model corrected for the predictor.
 
-        To its log-odds comes c times what these are above the sample's usual odds of being disadvantaged, by the c of a
-        grid for which the gap on the sample is nearest to 0.
+        Its log-odds are raised by c times the predictor's log-odds above the sample's base rate, with the c of a grid
+        whose gap on the sample is nearest to 0.
         """
         usual = math.log(self.disadvantaged.sum() / (1 - self.disadvantaged).sum())
         grid, told = np.linspace(-1.0, 3.0, 401), self.log_odds(self.sample) - usual
@@ -152,7 +152,7 @@ def _played(
 def _decide(
     model: Logistic, notice: Callable[[NDArray[np.float64]], None], features: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Decide about a customer's rows, and notice which they were."""
+    """Return decisions about a customer's rows, and record the rows."""
     notice(features)
     return (model.scores(within_reach(features)) >= 0.5).astype(np.float64)
 
@@ -165,7 +165,7 @@ def _believed(
     odds: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Say how probable each person is to be disadvantaged, (n,), by what the developer knows."""
+    """Return each person's probability of being disadvantaged, (n,), by the developer's knowledge."""
     if deal.holds_protected:
         return 1.0 - cards["protected"].astype(np.float64)
     if deal.knows == ANSWERS:
@@ -181,7 +181,7 @@ def _believed(
 def _told(
     audits: Audits, deal: wire.WashDeal, scores: NDArray[np.float64], llr: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Attack the audit, and say what answers alone tell of each person: log-odds of being disadvantaged, (n,)."""
+    """Attack the audit, and return each person's log-odds, (n,), of being disadvantaged, from answers alone."""
     n, epsilon, best = len(scores), part_of(deal.epsilon, 2), STRATEGIES["best"]
     (play,) = plays(METRIC, np.zeros(n, np.uint8))
     purse = Purse(epsilon, deal.mechanism, n + best.size_queries)

@@ -1,13 +1,13 @@
-r"""What is shown in place of the deployed decisions: strategies of washing.
+r"""Washing strategies: decisions shown to the audit in place of the deployed ones.
 
-Each gets the deployed model's decisions d and its scores, and how probable each person is to be disadvantaged, p. The
-gap is believed to be sum (1 - p) d / N1 - sum p d / N0 with N1 = sum (1 - p) and N0 = sum p: exact where p is 0 or 1.
+Each gets the deployed model's decisions d, its scores, and each person's probability of being disadvantaged, p. The
+believed gap is sum (1 - p) d / N1 - sum p d / N0 with N1 = sum (1 - p) and N0 = sum p: exact where p is 0 or 1.
 
-* `flips`: the fewest decisions. To accept somebody who was rejected moves the believed gap by (1 - p) / N1 - p / N0,
-  to reject somebody who was accepted by as much the other way: whose flip lessens it most is flipped first.
+* `flips`: the fewest decisions. Accepting a rejected person moves the believed gap by (1 - p) / N1 - p / N0, rejecting
+  an accepted one by as much the other way: the flip that reduces it most comes first.
 * The last four are manipulations of the fairwashing literature (ROC mitigation, label transport, linear relaxation, and
-  a swap for group thresholds in "Robust ML auditing using prior knowledge", arXiv 2505.04796), written anew from what
-  they minimise. They are for groups that are known: of p between 0 and 1 the N0 largest are taken for disadvantaged.
+  a swap for group thresholds in "Robust ML auditing using prior knowledge", arXiv 2505.04796), reimplemented from their
+  objectives. They assume known groups: for p between 0 and 1 the N0 largest count as disadvantaged.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ Belief = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Hand:
-    """What a strategy has to go by.
+    """The inputs of a strategy.
 
     Attributes
     ----------
     deployed, scores : (n,), the decisions of the deployed model and the scores behind them, in [0, 1].
-    fair : what a model decides that is fair on the public sample, (n,).
-    belief : (n,), how probable each person is to be disadvantaged.
-    aim : the absolute gap to come down to, as it is believed to be.
-    bound : (n,), whose decisions cannot be flipped.
-    rng : the developer's.
+    fair : returns decisions, (n,), that are fair on the public sample.
+    belief : (n,), each person's probability of being disadvantaged.
+    aim : the absolute believed gap to reach.
+    bound : (n,), mask of the decisions that cannot be flipped.
     """
 
     deployed: Decisions
@@ -47,109 +46,109 @@ class Hand:
 
     @property
     def disadvantaged(self) -> NDArray[np.bool_]:
-        """Who is taken for disadvantaged, (n,): as many as there are believed to be."""
+        """Mask, (n,), of the people counted as disadvantaged, as many as believed."""
         taken = np.zeros(len(self.belief), np.bool_)
         taken[np.argsort(-self.belief, kind="stable")[: round(self.belief.sum())]] = True
         return taken
 
 
 def gap(decisions: NDArray[Any], belief: Belief) -> NDArray[np.float64]:
-    """Give the believed gap, advantaged minus disadvantaged, of decisions (..., n); 0 where nobody is in a group."""
+    """Return the believed gap, advantaged minus disadvantaged, of decisions (..., n); 0 where nobody is in a group."""
     advantaged, disadvantaged = (decisions @ part / max(part.sum(), 1e-12) for part in (1 - belief, belief))
     return np.asarray(advantaged - disadvantaged)
 
 
 def _weights(belief: Belief) -> NDArray[np.float64]:
-    """Give what each acceptance adds to the believed gap, (n,)."""
+    """Return the change of the believed gap by each acceptance, (n,)."""
     advantaged, disadvantaged = (part / max(part.sum(), 1e-12) for part in (1 - belief, belief))
     return np.asarray(advantaged - disadvantaged)
 
 
 def order(deployed: Decisions, belief: Belief) -> NDArray[np.intp]:
-    """Give the people, (n,), in the order in which flipping their decision lessens the believed gap."""
+    """Return the people, (n,), by how much flipping their decision reduces the believed gap, the most first."""
     moves = np.where(deployed == 1, -1.0, 1.0) * _weights(belief)
     return np.argsort(moves if gap(deployed, belief) >= 0 else -moves, kind="stable")
 
 
 def flipped(deployed: Decisions, people: NDArray[np.intp]) -> Decisions:
-    """Flip the decisions about some people."""
+    """Return the decisions with those about some people flipped."""
     shown = deployed.copy()
     shown[people] = 1 - shown[people]
     return shown
 
 
 def flips_to_pass(deployed: Decisions, people: NDArray[np.intp], belief: Belief, tau: float) -> int | None:
-    """Count how many people, in their order, are flipped until the absolute gap is at most tau; None if it never is."""
+    """Return the number of flips, in the people's order, until the absolute gap is at most tau, or None for never."""
     within = _path(deployed, people, belief) <= tau
     return int(np.argmax(within)) if within.any() else None
 
 
 def _path(deployed: Decisions, people: NDArray[np.intp], belief: Belief) -> NDArray[np.float64]:
-    """Give the absolute gap after each number of flips, from none on, but for what sums in another order differ by."""
+    """Return the absolute gap after each number of flips, from none on, rounded to hide the order of summation."""
     moves = np.where(deployed == 1, -1.0, 1.0) * _weights(belief)
     path: NDArray[np.float64] = np.abs(gap(deployed, belief) + np.append(0.0, np.cumsum(moves[people])))
     return path.round(12)
 
 
-def honest(hand: Hand) -> Decisions:
-    """Show what is deployed."""
-    return hand.deployed
+def honest(inputs: Hand) -> Decisions:
+    """Return the deployed decisions."""
+    return inputs.deployed
 
 
-def majority(hand: Hand) -> Decisions:
-    """Decide about everybody as about most: no gap at all."""
-    return np.full_like(hand.deployed, hand.deployed.mean() >= 0.5)
+def majority(inputs: Hand) -> Decisions:
+    """Return the majority's decision for everybody: no gap at all."""
+    return np.full_like(inputs.deployed, inputs.deployed.mean() >= 0.5)
 
 
-def swap(hand: Hand) -> Decisions:
-    """Show a fair model."""
-    return hand.fair()
+def swap(inputs: Hand) -> Decisions:
+    """Return the decisions of a fair model."""
+    return inputs.fair()
 
 
-def flips(hand: Hand) -> Decisions:
-    """Flip as few decisions as it takes, or where no number of them does, those that come nearest."""
-    people = order(hand.deployed, hand.belief)
-    people = people[~hand.bound[people]]
-    count = flips_to_pass(hand.deployed, people, hand.belief, hand.aim)
-    nearest = int(np.argmin(_path(hand.deployed, people, hand.belief)))
-    return flipped(hand.deployed, people[: nearest if count is None else count])
+def flips(inputs: Hand) -> Decisions:
+    """Return decisions with the fewest flips that reach the aim, or else with the flips that come nearest."""
+    people = order(inputs.deployed, inputs.belief)
+    people = people[~inputs.bound[people]]
+    count = flips_to_pass(inputs.deployed, people, inputs.belief, inputs.aim)
+    nearest = int(np.argmin(_path(inputs.deployed, people, inputs.belief)))
+    return flipped(inputs.deployed, people[: nearest if count is None else count])
 
 
-def reject_option(hand: Hand) -> Decisions:
+def reject_option(inputs: Hand) -> Decisions:
     """Decide for the disadvantaged and against the others where scores are least certain (Kamiran et al. 2012)."""
-    favoured = hand.disadvantaged == (gap(hand.deployed, _known(hand)) >= 0)
-    unsure = np.argsort(np.abs(hand.scores - 0.5), kind="stable")
-    shown, best = hand.deployed.copy(), hand.deployed
+    favoured = inputs.disadvantaged == (gap(inputs.deployed, _known(inputs)) >= 0)
+    unsure = np.argsort(np.abs(inputs.scores - 0.5), kind="stable")
+    shown, best = inputs.deployed.copy(), inputs.deployed
     for person in unsure:
-        if abs(gap(best, _known(hand))) <= hand.aim:
+        if abs(gap(best, _known(inputs))) <= inputs.aim:
             break
         shown[person] = favoured[person]
-        if abs(gap(shown, _known(hand))) < abs(gap(best, _known(hand))):
+        if abs(gap(shown, _known(inputs))) < abs(gap(best, _known(inputs))):
             best = shown.copy()
     return best
 
 
-def label_transport(hand: Hand) -> Decisions:
-    """Move the decisions of both groups to their barycentre: at a cost of 1 a flip, the larger group's rate stays.
+def label_transport(inputs: Hand) -> Decisions:
+    """Move both groups' decisions to their barycentre: at a cost of 1 per flip, the larger group's rate stays.
 
-    Who of the smaller group is flipped is drawn, see `order` for who is best flipped.
+    The flipped people of the smaller group are drawn at random; `order` would choose the best ones.
     """
-    own = hand.disadvantaged if 2 * hand.disadvantaged.sum() <= len(hand.deployed) else ~hand.disadvantaged
-    short = hand.deployed[own].mean() < hand.deployed[~own].mean()
-    people = hand.rng.permutation(np.flatnonzero(own & (hand.deployed != short)))
-    count = flips_to_pass(hand.deployed, people, _known(hand), hand.aim)
-    return flipped(hand.deployed, people[: len(people) if count is None else count])
+    own = inputs.disadvantaged if 2 * inputs.disadvantaged.sum() <= len(inputs.deployed) else ~inputs.disadvantaged
+    short = inputs.deployed[own].mean() < inputs.deployed[~own].mean()
+    people = inputs.rng.permutation(np.flatnonzero(own & (inputs.deployed != short)))
+    count = flips_to_pass(inputs.deployed, people, _known(inputs), inputs.aim)
+    return flipped(inputs.deployed, people[: len(people) if count is None else count])
 
 
-def linear_relaxation(hand: Hand) -> Decisions:
-    r"""Take the nearest scores whose mean gap is within the aim, and decide by them.
+def linear_relaxation(inputs: Hand) -> Decisions:
+    r"""Return the decisions by the nearest scores whose mean gap is within the aim.
 
     Nearest in cross-entropy, -sum y ln s + (1 - y) ln (1 - s), given |g's| <= aim with g = 1/N1 and -1/N0. Where the
     multiplier is l, the derivative is 0 for s - y + l g s (1 - s) = 0, and s > 1/2 where y > 1/2 + l g / 4.
     """
-    known = _known(hand)
+    known = _known(inputs)
     g = _weights(known)
-    y = np.clip(hand.scores, 1e-9, 1 - 1e-9)
+    y = np.clip(inputs.scores, 1e-9, 1 - 1e-9)
     side = 1.0 if g @ y >= 0 else -1.0
 
     def nearest(weight: float) -> NDArray[np.float64]:
@@ -158,25 +157,25 @@ def linear_relaxation(hand: Hand) -> Decisions:
         return np.asarray(2 * y / (1 + a + np.sqrt((1 + a) ** 2 - 4 * a * y)))
 
     low, high = 0.0, 1.0
-    while side * (g @ nearest(high)) > hand.aim and high < 1e9:
+    while side * (g @ nearest(high)) > inputs.aim and high < 1e9:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if side * (g @ nearest(middle)) > hand.aim else (low, middle)
-    return (nearest(high) > 0.5).astype(np.uint8) if side * (g @ y) > hand.aim else hand.deployed
+        low, high = (middle, high) if side * (g @ nearest(middle)) > inputs.aim else (low, middle)
+    return (nearest(high) > 0.5).astype(np.uint8) if side * (g @ y) > inputs.aim else inputs.deployed
 
 
-def group_thresholds(hand: Hand) -> Decisions:
+def group_thresholds(inputs: Hand) -> Decisions:
     """Accept the same share of either group, those with the highest scores (Hardt et al. 2016, for parity)."""
-    shown, share = np.zeros_like(hand.deployed), hand.deployed.mean()
-    for group in (hand.disadvantaged, ~hand.disadvantaged):
+    shown, share = np.zeros_like(inputs.deployed), inputs.deployed.mean()
+    for group in (inputs.disadvantaged, ~inputs.disadvantaged):
         people = np.flatnonzero(group)
-        shown[people[np.argsort(-hand.scores[people], kind="stable")[: round(share * len(people))]]] = 1
+        shown[people[np.argsort(-inputs.scores[people], kind="stable")[: round(share * len(people))]]] = 1
     return shown
 
 
-def _known(hand: Hand) -> Belief:
-    return hand.disadvantaged.astype(np.float64)
+def _known(inputs: Hand) -> Belief:
+    return inputs.disadvantaged.astype(np.float64)
 
 
 STRATEGIES: dict[str, Callable[[Hand], Decisions]] = {
@@ -191,4 +190,4 @@ STRATEGIES: dict[str, Callable[[Hand], Decisions]] = {
 }
 
 BLIND = ("honest", "majority", "swap")
-"""The strategies that look at no belief about the audited people."""
+"""The strategies that use no belief about the audited people."""

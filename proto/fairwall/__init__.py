@@ -1,6 +1,6 @@
-"""Security games about fairness audits: play them from Python, and ask a compliance service.
+"""Play security games about fairness audits from Python, and ask a compliance service.
 
-What the parties of a game share, the wire, the RPC layer and the public mathematics, is imported by its own name.
+The modules that the parties share (wire, RPC, mathematics) are imported by their full names.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what a user asks for when it is first used: each party's process imports this package."""
+    """Import a public name on first use, because every party's process imports this package."""
     from importlib import import_module
 
     for module, names in _MODULES.items():

@@ -1,16 +1,16 @@
-"""Plug-ins: strategies, mechanisms and more that other people wrote, found by name and run where they belong.
+"""Plug-ins: strategies, mechanisms and more by other authors, found by name and run where they belong.
 
-A package names what it adds as entry points, in a group for each of `KINDS`, which begins with "fairwall.". A file
-given by ``--plugin`` has a table for each kind, in capitals: ``STRATEGIES = {"mine": ...}``. Both can be listed without
-running any of their code, and it is run when a scenario names it, no earlier:
+A package declares plug-ins as entry points, in a group for each of `KINDS` with the prefix "fairwall.". A file given by
+``--plugin`` has a table for each kind, in capitals: ``STRATEGIES = {"mine": ...}``. Both are listed without running
+their code; the code runs when a scenario names the plug-in, no earlier:
 
-* A party runs its own plug-ins in its own process, confined as it is. Its configuration says which there are, with the
-  text of a file, which it may not read.
-* Elsewhere a stand-in is enough for what only a party runs: code of the developer's side never runs in the referee's
-  process, which knows every card. What the referee needs itself, mechanisms, metrics, data sets and games, runs there.
+* A party runs its plug-ins in its own confined process. The party's configuration lists the plug-ins, with the text of
+  files, which the party may not read.
+* Other processes use a stand-in for what only a party runs: code of the developer's side never runs in the referee's
+  process, which knows every card. Mechanisms, metrics, data sets and games, which the referee needs, run there.
 
-Whatever a plug-in does wrong is told in one line that names it, the line of its code, and what it did. A mechanism's
-own words are not passed on: it sees protected attributes.
+A plug-in's error is reported in one line: the plug-in, the line of its code, and the error. The text of a mechanism's
+error is withheld, because a mechanism sees protected attributes.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     import importlib.metadata
 
 KINDS = ("strategies", "decoders", "attacks", "defences", "mechanisms", "laws", "metrics", "datasets", "games")
-"""What a plug-in may be."""
+"""The kinds of plug-ins."""
 
 OF_PARTIES = ("strategies", "decoders", "attacks", "defences")
-"""What is run in parties' processes alone."""
+"""The kinds that run only in parties' processes."""
 
 SECONDS = 300.0
-"""So long a call of a plug-in may take where a scenario says nothing."""
+"""Default limit on one call of a plug-in, in seconds."""
 
 _PARTIES = frozenset({"compliance", "developer", "adversary", "sim"})
-"""Packages that not every process may read."""
+"""Packages that some processes may not read."""
 
 STATUS = 4
-"""The exit status of a party that a plug-in ended."""
+"""Exit status of a party that a plug-in ended."""
 
 _RECORD = ("kind", "name", "source", "digest")
 _SHOWN = 200
@@ -58,20 +58,20 @@ T = TypeVar("T")
 
 
 class PluginError(UserError):
-    """A plug-in that is not there, cannot be told from another, or did what it must not. Its text is one line."""
+    """A plug-in that is missing, ambiguous or misbehaving. Its text is one line."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """What somebody else wrote, not run yet.
+    """A plug-in by another author, not run yet.
 
     Parameters
     ----------
-    kind, name : one of `KINDS`, and as scenarios and policies name it.
-    source : where it is from: a package and its version, or a file's name.
+    kind, name : one of `KINDS`, and the name in scenarios and policies.
+    source : the package with its version, or the file's name.
     digest : str
-        SHA-256, in hexadecimal, of the file, or of all Python files of the package; empty where it has no record of
-        them, as of a package that is installed with ``-e``: then it is not used.
+        SHA-256, in hexadecimal, of the file, or of all Python files of the package. Empty for a package without a
+        record of its files, such as one installed with ``-e``: then the plug-in is refused.
     place : ``module:object``; empty for a file.
     text : the file's text.
     """
@@ -88,11 +88,11 @@ class Plugin:
 
     @property
     def record(self) -> dict[str, str]:
-        """What results say of it."""
+        """The plug-in's identity in results."""
         return {key: getattr(self, key) for key in _RECORD}
 
     def load(self) -> Any:
-        """Run its module, and give what it adds."""
+        """Import the plug-in's module, and return the object that it adds."""
         with self.watched("when it was imported"):
             if self.place:
                 module, _, attribute = self.place.partition(":")
@@ -101,17 +101,17 @@ class Plugin:
             return getattr(_of_text(self.source, self.digest, self.text, table), table)[self.name]
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call what it gave."""
+        """Call a function of the plug-in, with its errors reported as by `watched`."""
         with self.watched(f"in {getattr(function, '__name__', self.name)}"):
             return function(*arguments)
 
     def require(self, fits: object, what: str) -> None:
-        """Refuse, as `fail` does, what does not fit."""
+        """Fail with a message, as `fail` does, unless a condition holds."""
         if not fits:
             self.fail(what)
 
     def fail(self, what: str) -> NoReturn:
-        """Say in one line what it did: by `PluginError`, or in a party's process as its last words."""
+        """Raise `PluginError` with this message, or in a party's process print it and exit."""
         error = PluginError(f"{self}: {what}")
         if _here.party:
             _end(error)
@@ -119,7 +119,7 @@ class Plugin:
 
     @contextmanager
     def watched(self, when: str) -> Iterator[None]:
-        """Do something of a plug-in's: its errors are told in its name, and so it is if that takes too long."""
+        """Run the body for the plug-in: report errors under its name, and end a party's process that overruns."""
         thread = threading.get_ident()
         timer = threading.Timer(_here.seconds, lambda: self._overran(when, thread))
         timer.daemon = True
@@ -144,14 +144,14 @@ class Plugin:
 
     def _overran(self, when: str, thread: int) -> None:
         frames: list[FrameType] = []
-        frame = sys._current_frames().get(thread)  # there is no other way to see where a thread is
+        frame = sys._current_frames().get(thread)  # the only way to see what another thread runs
         while frame is not None:
             frames.insert(0, frame)
             frame = frame.f_back
         _end(PluginError(f"{self}: took longer than {_here.seconds:g} s {when}{self._line(frames)}"))
 
     def _line(self, frames: Sequence[FrameType]) -> str:
-        """Name the last line of its own code among frames, the innermost last."""
+        """Return the file and line of the innermost frame in the plug-in's code; frames end with the innermost."""
         package = self.place.partition(":")[0].partition(".")[0]
         for frame in reversed(frames):
             name = str(frame.f_globals.get("__name__", ""))
@@ -162,7 +162,7 @@ class Plugin:
 
 @dataclass
 class _Here:
-    """Which plug-ins this process may run, and whether it is a party's, for which there are no others."""
+    """The plug-ins available to this process; a party's process may use no installed ones."""
 
     given: tuple[Plugin, ...] = ()
     party: bool = False
@@ -175,15 +175,15 @@ _tables: list[Table[Any]] = []
 
 
 class Table(dict[str, T]):
-    """Ours by name, and plug-ins of one kind, which are looked for only where a name is not ours.
+    """A table of our objects by name, and of plug-ins of one kind, looked up only for names that are not ours.
 
-    Iterating it gives ours, and those that were looked up.
+    Iteration yields our names, and those of plug-ins that were looked up.
 
     Parameters
     ----------
-    adapt : from a plug-in, and what it gave, to a row like ours that sees to what it does.
-    stand_in : from a name to what stands for it in processes that do not run it.
-    also : another kind of plug-in by whose names there is a stand-in.
+    adapt : makes an entry like ours of a plug-in and the object that it adds, with checks of its results.
+    stand_in : makes an entry by name for processes that do not run the plug-in.
+    also : another kind, whose plug-ins get a stand-in here.
     """
 
     def __init__(
@@ -216,22 +216,22 @@ class Table(dict[str, T]):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether what plug-ins add is run in parties' processes alone, see `OF_PARTIES`."""
+        """Whether plug-ins of this kind run only in parties' processes, see `OF_PARTIES`."""
         return self._stand_in is not None and not self._also
 
     def known(self) -> list[str]:
-        """List all names that there are, plug-ins' last."""
+        """Return all names, plug-ins' last."""
         return [*dict.fromkeys([*self, *names(self.kind)])]
 
     def has_of_others(self, name: str) -> bool:
-        """Say whether a name is a plug-in's."""
+        """Return whether a name is a plug-in's."""
         return name in self._theirs or (not super().__contains__(name) and name in self)
 
     def _find(self, name: str) -> Plugin | None:
         return find(self.kind, name) or (find(self._also, name) if self._also else None)
 
     def renew(self) -> None:
-        """Forget plug-ins that were looked up; refuse, by `PluginError`, one that was given by a name of ours."""
+        """Forget the plug-ins that were looked up; `PluginError` if a given plug-in has a name of ours."""
         for name in self._theirs:
             del self[name]
         self._theirs.clear()
@@ -241,7 +241,7 @@ class Table(dict[str, T]):
 
 
 def find(kind: str, name: str) -> Plugin | None:
-    """Find a plug-in by its name; from now on it is in use. `PluginError` for two of one name."""
+    """Return the plug-in with this name, and mark it as used; `PluginError` if there are two, or it has no digest."""
     there = [*_here.given, *(() if _here.party else installed())]
     found = [plugin for plugin in there if (plugin.kind, plugin.name) == (kind, name)]
     if len(found) > 1:
@@ -254,25 +254,25 @@ def find(kind: str, name: str) -> Plugin | None:
 
 
 def names(kind: str) -> list[str]:
-    """List the plug-ins of one kind that there are, by their names."""
+    """Return the names of the available plug-ins of one kind."""
     there = [*_here.given, *(() if _here.party else installed())]
     return [plugin.name for plugin in there if plugin.kind == kind]
 
 
 def in_use(names: Sequence[str] | set[str]) -> list[Plugin]:
-    """List what was looked up of these names."""
+    """Return the plug-ins with these names that were used."""
     return [plugin for plugin in _here.used.values() if plugin.name in names]
 
 
 def offer(files: Sequence[Path] = (), others: Sequence[Plugin] = ()) -> None:
-    """Let this process use files and others, besides what is installed, in place of what it was offered before."""
+    """Offer files' plug-ins, and further ones, to this process besides installed ones, in place of earlier offers."""
     _here.given, _here.used = (*(plugin for file in files for plugin in _of_file(file)), *others), {}
     for table in _tables:
         table.renew()
 
 
 def named_in(result: str | bytes) -> list[dict[str, str]]:
-    """Read which plug-ins a ``result.json`` says played; none where it cannot be read."""
+    """Return the records of the plug-ins in a ``result.json``; empty if it cannot be read."""
     try:
         told = json.loads(result).get("plugins", [])
     except (ValueError, AttributeError):
@@ -281,10 +281,7 @@ def named_in(result: str | bytes) -> list[dict[str, str]]:
 
 
 def recall(records: Sequence[Mapping[str, str]]) -> None:
-    """Let this process read of a run what plug-ins played that are not here: of those that a party alone runs.
-
-    PluginError for one that is needed to read it.
-    """
+    """Let this process read a run whose plug-ins of parties are not here; `PluginError` if another kind is missing."""
     if lacking := missing(records):
         raise PluginError(lacking)
     for record in records:
@@ -293,13 +290,13 @@ def recall(records: Sequence[Mapping[str, str]]) -> None:
 
 
 def missing(records: Sequence[Mapping[str, str]]) -> str:
-    """Say in a line which plug-ins are needed to read of a run, and are not here; empty where all are."""
+    """Return one line that names the plug-ins needed to read a run and missing here; empty if there are none."""
     needed = [each for each in records if each["kind"] not in OF_PARTIES and find(each["kind"], each["name"]) is None]
     return "; ".join(str(_missing(each)) for each in needed)
 
 
 def require(records: Sequence[Mapping[str, str]]) -> None:
-    """Refuse, by `PluginError`, to play again what is not here, or was another then."""
+    """Raise `PluginError` if a recorded plug-in is missing here, or has changed."""
     for record in records:
         found = find(record["kind"], record["name"])
         if found is None or not (found.place or found.text):
@@ -316,25 +313,25 @@ def _missing(record: Mapping[str, str]) -> PluginError:
 
 
 def seat(plugins: str, seconds: str) -> None:
-    """Let a party's process use what its configuration says, and no others."""
+    """Restrict a party's process to the plug-ins in its configuration."""
     _here.given, _here.party = read(plugins), True
     _here.seconds = float(seconds or SECONDS)
 
 
 def told(plugins: Sequence[Plugin]) -> str:
-    """Write plug-ins down for another process."""
+    """Return plug-ins as text for another process."""
     return json.dumps([asdict(plugin) for plugin in plugins]) if plugins else ""
 
 
 def read(text: str) -> tuple[Plugin, ...]:
-    """Read what `told` wrote."""
+    """Parse the text of `told`."""
     return tuple(Plugin(**values) for values in json.loads(text or "[]"))
 
 
 @functools.cache
 def installed() -> tuple[Plugin, ...]:
-    """List the plug-ins of installed packages, without running any."""
-    import importlib.metadata  # here and below: most processes have none
+    """Return the plug-ins of installed packages, without running any."""
+    import importlib.metadata  # imported here and below, because most processes have no plug-ins
 
     return tuple(
         Plugin(
@@ -360,7 +357,7 @@ def _digest(package: importlib.metadata.Distribution, module: str) -> str:
 
 
 def _of_file(path: Path) -> Iterator[Plugin]:
-    """List what a file adds, without running it: the names in its tables."""
+    """Yield the plug-ins in a file's tables, without running the file."""
     import ast
 
     try:
@@ -392,12 +389,12 @@ def _module_name(digest: str) -> str:
 
 
 def _of_text(source: str, digest: str, text: str, table: str) -> ModuleType:
-    """Run a file's text once, as a module of its own; later, for another table of it, what was left out before."""
+    """Return a file's module, after running each statement that the table needs, once."""
     import ast
     import linecache
 
     name, body = _module_name(digest), ast.parse(text).body
-    module = sys.modules.setdefault(name, ModuleType(name))  # where dataclasses look for it
+    module = sys.modules.setdefault(name, ModuleType(name))  # dataclasses look their module up there
     module.__file__ = source
     linecache.cache[source] = (len(text), None, text.splitlines(keepends=True), source)
     done = module.__dict__.setdefault("__done__", set[int]())
@@ -405,7 +402,7 @@ def _of_text(source: str, digest: str, text: str, table: str) -> ModuleType:
         for place in sorted(_to_run(body, table) - done):
             done.add(place)
             code = compile(ast.Module([body[place]], []), source, "exec")
-            exec(code, module.__dict__)  # noqa: S102 - that is what a plug-in is for
+            exec(code, module.__dict__)  # noqa: S102 - the purpose of a plug-in
     except BaseException:
         del sys.modules[name]
         raise
@@ -413,7 +410,7 @@ def _of_text(source: str, digest: str, text: str, table: str) -> ModuleType:
 
 
 def _to_run(body: Sequence[ast.stmt], table: str) -> set[int]:
-    """Find the statements to run for a table: all but those of others that need a party's code, which may be closed."""
+    """Return the statements to run for a table: all but other tables' that need a party's code, which may be closed."""
     import ast
 
     bound, used, parties = list[set[str]](), list[set[str]](), set[str]()
@@ -445,7 +442,7 @@ def _to_run(body: Sequence[ast.stmt], table: str) -> set[int]:
 
 
 def _refused(error: BaseException) -> str:
-    """Tell for which reason another party refused a call; "" where it is no such error."""
+    """Return another party's reason for refusing a call; "" for any other error."""
     import grpc
 
     from fairwall.rpc.errors import reason_of
@@ -456,7 +453,7 @@ def _refused(error: BaseException) -> str:
 
 
 def _is_others(error: BaseException) -> bool:
-    """Say whether it is another party that failed, and not the plug-in: a call that ended without a reason."""
+    """Return whether another party failed, not the plug-in: a call ended without a reason."""
     import grpc
 
     return isinstance(error, grpc.RpcError) and not _refused(error)

@@ -1,7 +1,7 @@
-"""Runs from Python: play a scenario in a process of its own, and read what it left.
+"""Runs from Python: play a scenario in a separate process, and read the run's folder.
 
-The simulator is never imported here: a party's process imports this package too. The process that plays is started with
-``-I``, so that no module or folder of the caller's takes the place of one of fairwall's.
+The simulator is never imported here, because a party's process imports this package too. The separate process starts
+with ``-I``, so that no module or folder of the caller's replaces one of fairwall's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = bool | int | float | str
 Settings: TypeAlias = Mapping[str, Value | Sequence[Value]]
-"""Values by dotted key of the scenario file; a list sweeps the key, but for keys that hold lists by nature."""
+"""Values by dotted key of the scenario file. A list sweeps its key, except keys whose value is a list."""
 
 _BAD_INPUT = 2
 _INTERRUPTED = 130
@@ -36,31 +36,27 @@ _FINISHED = re.compile(r"trials (\d+) of (\d+)\n")
 
 
 class Report(str):
-    """The text of a report's page. A notebook shows it as a page."""
+    """The HTML of a report. A notebook shows it as a page."""
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        # Its styles would be the notebook's too, outside a frame of its own.
+        # Outside a frame, the report's styles would apply to the notebook too.
         return f'<iframe srcdoc="{html.escape(self)}" style="width: 100%; height: 40rem; border: 0"></iframe>'
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a scenario plays.
+    """The cells and trials of a scenario, before it is played.
 
     Attributes
     ----------
-    scenario : str
-        Its name.
-    game : str
-        Which game it plays.
-    about : str
-        What it is for.
+    scenario, game, about : str
+        The scenario's name, its game's, and its purpose.
     cells : tuple of mapping
         The swept values of each cell, by dotted key.
     trials : int
-        How many there are in all cells together.
+        Number of trials in all cells together.
     """
 
     scenario: str
@@ -77,9 +73,9 @@ class Run:
     Attributes
     ----------
     folder : Path
-        Absolute.
+        Absolute path.
     plugins : tuple of str
-        The files of plug-ins that it was played with, without which nothing of it can be drawn again.
+        Files of the plug-ins that were played, needed to draw the run's figures again.
     """
 
     folder: Path
@@ -87,14 +83,14 @@ class Run:
 
     @cached_property
     def trials(self) -> list[dict[str, Any]]:
-        """The lines of ``trials.jsonl``: what each trial played and came to. Infinity is ``inf``."""
-        # A process that was killed may have left half a line behind.
+        """The lines of ``trials.jsonl``: the setting and outcome of each trial. Infinity is ``inf``."""
+        # A killed process may have left half a line behind.
         lines = (self.folder / "trials.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
         return [_numbers(json.loads(line)) for line in lines]
 
     @cached_property
     def summary(self) -> list[dict[str, Any]]:
-        """What the trials of each cell come to."""
+        """The summary of each cell's trials."""
         return [_numbers(line) for line in self._result["summary"]]
 
     @property
@@ -103,13 +99,7 @@ class Run:
         return bool(self._result["complete"])
 
     def frame(self, of: Literal["summary", "trials"] = "summary") -> pd.DataFrame:
-        """Give the summary as a frame, one row a cell; or the trials, one row a line of ``trials.jsonl``.
-
-        Raises
-        ------
-        ImportError
-            Without pandas.
-        """
+        """Return the summary as a frame, one row a cell; or the trials, one row each. ImportError without pandas."""
         try:
             import pandas as pd
         except ImportError:
@@ -118,20 +108,20 @@ class Run:
 
     @cached_property
     def figures(self) -> dict[str, str]:
-        """What each figure of the report shows, by its name."""
+        """The content of each figure of the report, by the figure's name."""
         return dict(_answer_of([*self._report, "--figures=list", "--json"]))
 
     def figure(self, name: str, kind: str = "pdf", *, out: str | PathLike[str] | None = None) -> Path:
-        """Write one of `figures` for a paper, a column or two wide, as ``plt.style.use("fairwall.paper")`` has them.
+        """Write one of `figures` for a paper, one or two columns wide, as ``plt.style.use("fairwall.paper")`` has it.
 
         Parameters
         ----------
         name : str
-            Without its number where no other is called so: ``leakage`` for ``leakage-1``.
+            The number may be left out if the name is unique without it: ``leakage`` for ``leakage-1``.
         kind : str
             ``pdf``, ``svg`` or ``png``.
         out : str or path, optional
-            The folder that gets it; the run's ``figures`` by default.
+            Destination folder; the run's ``figures`` by default.
 
         Returns
         -------
@@ -141,7 +131,7 @@ class Run:
         Raises
         ------
         fairwall.errors.UserError
-            If there is no such figure, or no such kind.
+            If there is no such figure or kind.
         """
         where = [] if out is None else [f"--out={fspath(out)}"]
         asked = [*self._report, f"--figures={kind}", f"--only={name}", "--json", *where]
@@ -149,7 +139,7 @@ class Run:
         return Path(file)
 
     def report_html(self) -> Report:
-        """Give the report, a page that needs no other file."""
+        """Return the report, a page that needs no other file."""
         return Report((self.folder / "report.html").read_text(encoding="utf-8"))
 
     @property
@@ -172,35 +162,35 @@ def run(
     plugins: Sequence[str | PathLike[str]] = (),
     progress: bool = True,
 ) -> Run:
-    """Play a scenario as ``fairwall run`` does: three processes, a referee, a folder with a report.
+    """Play a scenario as ``fairwall run`` does: a referee and three party processes, and a folder with a report.
 
     Parameters
     ----------
     scenario : str or path
         A shipped scenario's name, see `scenarios`, or a TOML file.
     trials : int, optional
-        How many trials a cell, in place of the scenario's.
+        Trials per cell, in place of the scenario's.
     seed : int, optional
         The first trial's seed, in place of the scenario's.
     settings : mapping, optional
-        Values by dotted key, as ``--set`` takes them: ``{"compliance.epsilon": [1.0, math.inf]}``; a list sweeps.
+        Values by dotted key, as for ``--set``: ``{"compliance.epsilon": [1.0, math.inf]}``; a list sweeps its key.
     out : str or path, optional
-        The folder that gets the run's own folder; ``runs`` by default.
+        Parent of the run's folder; ``runs`` by default.
     jobs : int
-        How many sessions are played at once.
+        Number of sessions played at once.
     plugins : sequence of str or path
-        Files of plug-ins that may be named, besides those that are installed.
+        Files of plug-ins that the scenario may name, besides the installed ones.
     progress : bool
-        Whether to write to stderr how many trials are finished.
+        Whether to write the number of finished trials to stderr.
 
     Raises
     ------
     fairwall.errors.UserError
-        For what the caller can mend: an unknown scenario or key, a value that cannot be played, a missing package.
+        If the caller can fix it: an unknown scenario or key, a value that cannot be played, a missing package.
     fairwall.errors.RunFailed
-        If the run broke off. The text says who broke it, with the end of that party's log; or what a plug-in did.
+        If the run broke off. The text names the party at fault, with the end of its log; or the plug-in's error.
     KeyboardInterrupt
-        If it was interrupted; a note says how it is resumed.
+        If it was interrupted; a note says how to resume the run.
     """
     base = [(key, value) for key, value in (("trials", trials), ("seed", seed)) if value is not None]
     arguments = [
@@ -218,17 +208,12 @@ def run(
 
 
 def plan_of(scenario: str | PathLike[str], *, settings: Settings | None = None) -> Plan:
-    """Tell what `run` would play, and play nothing.
-
-    Parameters
-    ----------
-    scenario, settings : str or PathLike, Settings or None
-        As of `run`.
+    """Return the plan that `run` would play for a scenario and settings, without playing it.
 
     Raises
     ------
     fairwall.errors.UserError
-        If it cannot be played: the text names the key.
+        If the scenario cannot be played; the text names the key.
     """
     told = _answer_of(["run", *_named(scenario, settings), "--dry-run", "--json"])
     cells = tuple(_numbers(cell) for cell in told["cells"])
@@ -236,7 +221,7 @@ def plan_of(scenario: str | PathLike[str], *, settings: Settings | None = None) 
 
 
 def scenarios() -> dict[str, str]:
-    """List the shipped scenarios: what each is for, by name."""
+    """Return the purpose of each shipped scenario, by name."""
     return {one["name"]: one["about"] for one in _answer_of(["list", "--json"])}
 
 
@@ -246,7 +231,7 @@ def read_run(folder: str | PathLike[str]) -> Run:
     Raises
     ------
     fairwall.errors.UserError
-        If the folder is no run's.
+        If the folder is not a run's.
     """
     path = Path(folder).resolve()
     missing = [name for name in ("result.json", "trials.jsonl") if not (path / name).is_file()]
@@ -261,7 +246,7 @@ def _named(scenario: str | PathLike[str], settings: Settings | None) -> list[str
 
 def _toml(value: Any) -> str:
     if isinstance(value, str):
-        # Escapes in JSON are escapes in TOML, which has one letter more that must be.
+        # JSON's escapes are TOML's too, and TOML must escape one more character.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, bool):
         return str(value).lower()
@@ -270,17 +255,11 @@ def _toml(value: Any) -> str:
     return repr(value.item() if hasattr(value, "item") else value)  # numbers of NumPy too; float's inf is TOML's
 
 
-def _answer_of(arguments: Sequence[str], shown: str | None = None) -> Any:
-    """Run a command of ``fairwall`` in a process of its own, and read the JSON that it prints.
-
-    Parameters
-    ----------
-    shown : str, optional
-        What is being played, to write to stderr how far it is.
-    """
+def _answer_of(arguments: Sequence[str], scenario: str | None = None) -> Any:
+    """Return the JSON that a ``fairwall`` command prints; show progress on stderr under a scenario's name, if given."""
     with (
         tempfile.TemporaryFile() as printed,
-        # In a group of its own Ctrl-C reaches it from here alone: a second one would break off its tidying up.
+        # In its own process group, Ctrl-C reaches it from here alone: a second signal would interrupt its clean-up.
         subprocess.Popen(  # noqa: S603 - our own interpreter and package
             [sys.executable, "-I", "-m", "sim", *arguments],
             stdin=subprocess.DEVNULL,
@@ -292,16 +271,16 @@ def _answer_of(arguments: Sequence[str], shown: str | None = None) -> Any:
             process_group=0,
         ) as child,
     ):
-        said: list[str] = []
+        errors: list[str] = []
         try:
-            _listen(child, said, shown)
+            _listen(child, errors, scenario)
             status = child.wait()
         except BaseException as error:
             child.send_signal(signal.SIGINT)
-            _listen(child, said, None)
-            error.add_note("".join(said).strip())
+            _listen(child, errors, None)
+            error.add_note("".join(errors).strip())
             raise
-        text = "".join(said).strip().removeprefix("fairwall: ")
+        text = "".join(errors).strip().removeprefix("fairwall: ")
         if status == _BAD_INPUT:
             raise UserError(text)
         if status == _INTERRUPTED:
@@ -314,19 +293,19 @@ def _answer_of(arguments: Sequence[str], shown: str | None = None) -> Any:
         return json.load(printed)
 
 
-def _listen(child: subprocess.Popen[str], said: list[str], shown: str | None) -> None:
-    """Read what a process says on stderr until it ends, and show how far it is."""
+def _listen(child: subprocess.Popen[str], errors: list[str], scenario: str | None) -> None:
+    """Collect the lines that a process writes to stderr until it ends, and show its progress."""
     assert child.stderr is not None
     for line in child.stderr:
         counts = _FINISHED.fullmatch(line)
         if counts is None:
-            said.append(line)
-        elif shown is not None:
-            _show(shown, *map(int, counts.groups()))
+            errors.append(line)
+        elif scenario is not None:
+            _show(scenario, *map(int, counts.groups()))
 
 
 def _show(name: str, finished: int, of: int) -> None:
-    """Write how far a run is: over the same line again where that can be done, else once a tenth."""
+    """Write a run's progress: over the same line on a terminal or in a notebook, else once a tenth."""
     if sys.stderr.isatty() or "ipykernel" in sys.modules:
         print(f"\r{name}: trial {finished} of {of}", end="\n" if finished == of else "", file=sys.stderr, flush=True)  # noqa: T201
     elif finished * 10 // of > (finished - 1) * 10 // of:
@@ -334,5 +313,5 @@ def _show(name: str, finished: int, of: int) -> None:
 
 
 def _numbers(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a line's values: JSON has no infinity, and a run's files spell it."""
+    """Return a record with "inf" read as infinity, which JSON does not have."""
     return {key: math.inf if value == "inf" else value for key, value in line.items()}

@@ -1,1 +1,1 @@
-"""What compliance states about its ledger: a signed statement, and the page that is drawn from it."""
+"""Compliance's account of its ledger: a signed statement, and the page that is drawn from it."""

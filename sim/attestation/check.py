@@ -1,4 +1,4 @@
-"""The check of a page and its statement: offline, with the reader's own copy of an authority or a public key."""
+"""The offline check of a page and its statement, with the reader's copy of an authority or a public key."""
 
 from __future__ import annotations
 
@@ -26,43 +26,41 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 PAGE, STATEMENT, RATES = ".html", ".intoto.json", ".rates.csv"
-"""How the names of the files end that belong together; the last is there where rates by group were told."""
+"""File name endings of a page, its statement, and its table of rates by group, which may be absent."""
 
 _BYTES_MAX = 64 << 20
 
 
 class NotFound(UserError):
-    """A file that is to be checked and is not there. Its text is one line."""
+    """A file to check that is absent or unreadable. Its text is one line."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found to be signed, by `sim.attestation.statement.account_of`, and what to know besides."""
+    """The signed account, of `sim.attestation.statement.account_of`, and notes for its reader."""
 
     account: dict[str, Any]
     notes: tuple[str, ...]
 
 
 def statement_of(page: Path) -> Path:
-    """Name the statement beside a page; NotFound if the page's name does not end as one."""
+    """Return the path of a page's statement; NotFound if the page's name does not end as one."""
     if page.suffix != PAGE:
         raise NotFound(f"{page}: the page's name must end with {PAGE}")
     return page.with_name(page.name.removesuffix(PAGE) + STATEMENT)
 
 
 def rates_beside(page: Path) -> Path:
-    """Name the table of rates by group beside a page."""
+    """Return the path of a page's table of rates by group."""
     return page.with_suffix(RATES)
 
 
 def check(file: Path, *, authority: Path | None = None, key: Path | None = None) -> Checked:
-    """Check a page and the statement beside it, and the table of rates by group if it is there.
+    """Check a page and its statement, and the table of rates by group if it is there.
 
-    Parameters
-    ----------
-    file : either of the two.
-    authority : the deployment's ``authority.pem``, from the reader's own credentials.
-    key : instead, compliance's public key, if it signs with a key of its own.
+    ``file`` is the page or the statement; the other is beside it. ``authority`` is the deployment's ``authority.pem``
+    from the reader's own credentials, or ``key`` compliance's public key, if it signs with a key that has no
+    certificate.
     """
     page = file
     if file.name.endswith(STATEMENT):
@@ -88,7 +86,7 @@ def check(file: Path, *, authority: Path | None = None, key: Path | None = None)
 
 
 def _stated(opened: Opened) -> tuple[dict[str, Any], datetime, list[object]]:
-    """Read what is stated, when, and the files' digests; who signed it wrote it, or something else."""
+    """Read the account, its time, and the files' digests; the payload may be anything that was signed."""
     try:
         stated = json.loads(opened.payload)
         account: dict[str, Any] = stated["predicate"]
@@ -112,7 +110,7 @@ def _check_is_signed(name: str, file: bytes, digest: object) -> None:
 
 
 def _check_is_compliance(certificate: x509.Certificate) -> None:
-    """Refuse what anybody else has signed, before it is read: developers have certificates of the same authority."""
+    """Refuse any other signer before reading: developers have certificates of the same authority."""
     names = _names(certificate)
     if len(names) != 1 or not names[0].endswith("/compliance"):
         raise EnvelopeError(f"its certificate is {' and '.join(names) or 'nobody'}'s, and not compliance's")

@@ -1,9 +1,9 @@
 """A signed envelope (DSSE v1): bytes of a type, and one signature of both.
 
-An envelope has one way to be written, and is read in no other: whatever byte of it is changed, it is another envelope
-or none. So base64 must be canonical, an ECDSA signature has the smaller of its two values of s, and the certificate,
-which stands outside what is signed, is named in it by its digest, see `sim.attestation.statement`. A library of
-envelopes takes others too, so that most of what is here would stay beside it.
+An envelope has one canonical form and is read in no other: with any byte changed, it is another envelope or none. So
+base64 must be canonical, an ECDSA signature has the smaller of its two values of s, and the certificate, which is not
+itself signed, is named in the payload by its digest (`sim.attestation.statement`). Envelope libraries accept other
+forms too, so that most of these checks would still be needed.
 """
 
 from __future__ import annotations
@@ -34,22 +34,19 @@ _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 
 class EnvelopeError(UserError):
-    """What is no envelope, or not signed by whom it should be. Its text is one line that says why."""
+    """An invalid envelope, or one with the wrong signer. Its text is one line that says why."""
 
 
 @dataclass(frozen=True)
 class Signer:
-    """Who signs, on P-256 or Ed25519: compliance with its certificate's key, or with a key of its own.
-
-    The certificate is in PEM; empty for a key of its own.
-    """
+    """A signing key, P-256 or Ed25519: that of compliance's certificate, in PEM, or one without certificate ("")."""
 
     key: Any = field(repr=False)
     certificate: str = ""
 
     @property
     def described(self) -> dict[str, str]:
-        """What the statement says of the signer."""
+        """The statement's description of the signer."""
         if not self.certificate:
             return {"publicKey": fingerprint(self.key.public_key())}
         return {"certificate": _digest_of(_certificate(self.certificate))}
@@ -57,10 +54,10 @@ class Signer:
 
 @dataclass(frozen=True)
 class Opened:
-    """What an envelope held, once it was found to be signed.
+    """The payload of an envelope whose signature was verified.
 
-    ``described`` is what the statement has to say of its signer: `Signer.described`. The certificate is the signer's,
-    issued by the reader's authority; None for a key of its own.
+    ``described`` is what the statement must say of its signer (`Signer.described`). The certificate is the signer's,
+    issued by the reader's authority; None for a key without one.
     """
 
     payload: bytes
@@ -69,7 +66,7 @@ class Opened:
 
 
 def signer_of(credentials: Credentials) -> Signer:
-    """Sign with the key of a certificate; SigningKeyError if it is neither on P-256 nor Ed25519."""
+    """Return a signer with the key of a certificate; SigningKeyError if it is neither on P-256 nor Ed25519."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     key = load_pem_private_key(credentials.key.encode(), None)
@@ -77,7 +74,7 @@ def signer_of(credentials: Credentials) -> Signer:
         raise SigningKeyError(
             f"the key of the certificate of {credentials.party} is neither on P-256 nor Ed25519: sign with --key"
         )
-    # Written anew: a file of the user's may have anything around its certificate.
+    # Written again: a user's file may have other text around its certificate.
     return Signer(key, _pem(_certificate(credentials.certificate)))
 
 
@@ -102,7 +99,7 @@ def authorities(path: Path) -> list[x509.Certificate]:
 
 
 def sign(payload: bytes, signer: Signer) -> bytes:
-    """Put a statement into an envelope, which is one JSON object."""
+    """Return a signed envelope of a statement, one JSON object."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
@@ -117,10 +114,7 @@ def sign(payload: bytes, signer: Signer) -> bytes:
 
 
 def open_with_authority(envelope: bytes, trusted: list[x509.Certificate]) -> Opened:
-    """Open an envelope that is signed by a certificate of one of these authorities; EnvelopeError if it is not.
-
-    Whose certificate that is, and when it held, is not looked at here.
-    """
+    """Open an envelope signed by a certificate, of any owner and date, of these authorities; else EnvelopeError."""
     payload, keyid, signature, pem = _taken_apart(envelope)
     if not pem:
         raise EnvelopeError("it is signed with a key that has no certificate: check it with --public-key")
@@ -134,7 +128,7 @@ def open_with_authority(envelope: bytes, trusted: list[x509.Certificate]) -> Ope
 
 
 def open_with_key(envelope: bytes, key: Ed25519PublicKey) -> Opened:
-    """Open an envelope signed with a key that the reader knows, whatever it says of its key; else EnvelopeError."""
+    """Open an envelope signed with a key that the reader knows, whatever key it names; else EnvelopeError."""
     payload, keyid, signature, pem = _taken_apart(envelope)
     if pem:
         raise EnvelopeError("it is signed with a certificate: check it with --authority")
@@ -143,7 +137,7 @@ def open_with_key(envelope: bytes, key: Ed25519PublicKey) -> Opened:
 
 
 def fingerprint(key: Any) -> str:
-    """Name a public key: SHA-256 of its SubjectPublicKeyInfo, in hexadecimal."""
+    """Return the SHA-256 of a public key's SubjectPublicKeyInfo, in hexadecimal."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
@@ -160,7 +154,6 @@ def _written(payload: bytes, keyid: str, signature: bytes, pem: str) -> bytes:
 
 
 def _taken_apart(envelope: bytes) -> tuple[bytes, str, bytes, str]:
-    """Read the payload, the key's name, the signature and the certificate of what `_written` has written."""
     try:
         whole = json.loads(envelope)
         (signed,) = whole["signatures"]
@@ -178,7 +171,7 @@ def _taken_apart(envelope: bytes) -> tuple[bytes, str, bytes, str]:
 
 
 def _signed_bytes(payload: bytes) -> bytes:
-    """Encode what is signed: DSSE's PAE."""
+    """Return the bytes that are signed: DSSE's PAE."""
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
@@ -229,7 +222,7 @@ def _certificate(pem: str) -> x509.Certificate:
     from cryptography.utils import CryptographyDeprecationWarning
 
     try:
-        # What the library still reads, but warns of, such as a serial number below 0, no authority of ours ever wrote.
+        # The library still reads, with a warning, e.g. serial numbers below 0, which no authority of ours ever wrote.
         with warnings.catch_warnings():
             warnings.simplefilter("error", CryptographyDeprecationWarning)
             return x509.load_pem_x509_certificate(pem.encode())

@@ -1,4 +1,4 @@
-"""The figures of a ledger's page: what was spent as time went on, and the answers with their intervals."""
+"""The figures of a ledger's page: spending over time, and answers with their intervals."""
 
 from __future__ import annotations
 
@@ -20,23 +20,20 @@ if TYPE_CHECKING:
 dates: Any = untyped_dates
 
 ANSWERS_MAX = 60
-"""So many answers fit into a figure; the last ones are drawn."""
+"""Most answers in a figure; the last ones are drawn."""
 
 _SHARES_MAX = 10
-"""So many developers' shares are drawn; more have no room in a legend."""
+"""Most developers' shares in a figure; a legend has no room for more."""
 
 _LABEL_MAX = 40
 
 _WIDE = (10.4, 3.7)
 _MANY = 12
-"""From so many marks on a figure takes the page's whole width, and is moved from side to side on a narrow one."""
+"""Number of marks from which a figure takes the page's whole width, and scrolls sideways on a narrow one."""
 
 
 def spent(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -> Figure | None:
-    """Draw what was spent of a data set's budget, in all and by each developer; None if nothing was.
-
-    ``developers`` are all on the page: each is drawn in one way in every figure.
-    """
+    """Draw the spending of a data set's budget; None if nothing was spent. All on the page are in ``developers``."""
     lines = {one["developer"]: one["points"] for one in account["course"] if one["dataset"] == dataset}
     if not lines:
         return None
@@ -75,7 +72,7 @@ def spent(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -
 
 
 def left(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -> Figure | None:
-    """Draw what was left of a data set's budget and of developers' shares, until now; None if that is infinite."""
+    """Draw what was left of a data set's budget and of developers' shares over time; None if that is infinite."""
     whole = _left(account, dataset, None)
     lines = {who: _left(account, dataset, who) for who in (None, *developers)}
     lines = {who: points for who, points in lines.items() if points and math.isfinite(points[-1][1])}
@@ -99,7 +96,7 @@ def left(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) ->
 
 
 def _left(account: Mapping[str, Any], dataset: str, developer: str | None) -> list[tuple[float, float]]:
-    """Say from which day on how much of an account was left: its budget as it was then, less what was spent by then."""
+    """Return (day, epsilon left of the account's budget at that time) at each change."""
     told: list[tuple[float, float | None, float | None]] = [
         (_day(one["time"]), as_float(one["epsilon"]), None)
         for one in account["budgets"]
@@ -116,7 +113,7 @@ def _left(account: Mapping[str, Any], dataset: str, developer: str | None) -> li
 
 
 def answers(account: Mapping[str, Any], metric: str, column: str, developers: Sequence[str]) -> Figure:
-    """Draw the answers about a metric by a column, and their intervals, in the order in which they were given."""
+    """Draw the answers about a metric by a column, with their intervals, in the order of the ledger."""
     told = [
         (audit, which, model)
         for audit in account["audits"]
@@ -137,7 +134,7 @@ def answers(account: Mapping[str, Any], metric: str, column: str, developers: Se
                 lows, highs = (
                     np.array([as_float(model.get(kind + end)) for _, model in rows]) for end in ("low", "high")
                 )
-                # Noise may carry an answer out of its interval, which is within the metric's range.
+                # Noise may move an answer out of its interval, which is within the metric's range.
                 middle, half = (lows + highs) / 2, (highs - lows) / 2
                 axes.errorbar(
                     xs,
@@ -171,7 +168,7 @@ def answers(account: Mapping[str, Any], metric: str, column: str, developers: Se
 
 
 def ratios(name: str, about: str, rows: Sequence[Mapping[str, Any]]) -> Figure | None:
-    """Draw impact ratios and their intervals, model by model; None if no group is compared."""
+    """Draw impact ratios with their intervals, model by model; None if no group is compared."""
     shown = [row for row in rows if row["ratio"] is not None]
     if not shown:
         return None
@@ -211,7 +208,7 @@ def ratios(name: str, about: str, rows: Sequence[Mapping[str, Any]]) -> Figure |
 def _step(
     axes: Axes, days: Sequence[float], values: Sequence[float], who: str | None, developers: Sequence[str]
 ) -> None:
-    """Draw one account over time: that of all developers, or one's, who looks the same in every figure."""
+    """Draw one account over time: that of all developers, or one in the developer's style."""
     if who is None:
         axes.step(days, values, where="post", color=BLACK, lw=2.2, label="all developers")
         return
@@ -242,7 +239,7 @@ def _over_time(axes: Axes, first: float, last: float, name: str) -> None:
 
 
 def _label(name: str) -> str:
-    """Make a name fit for a legend: dollars begin a formula there, "_" hides a line, and the font lacks letters."""
+    """Return a name safe for a legend, where dollars begin a formula, "_" hides a line, and the font lacks letters."""
     text = "".join(letter if " " <= letter <= "~" else "?" for letter in name)
     cut = text if len(text) <= _LABEL_MAX else f"{text[:_LABEL_MAX]}…"
     return " " * cut.startswith("_") + cut.replace("$", r"\$")

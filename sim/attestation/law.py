@@ -1,7 +1,7 @@
-"""What a law asks, held against what a ledger has: the first section of its page, where a policy names a preset.
+"""The requirements of a legal preset, compared with a ledger: the first section of a page whose policy names a preset.
 
-A table is judged by the smallest rate over the largest, whoever has them: the interval of that ratio holds the exact
-one of these people in at least 95% of cases. What the rule asks is the preset's word, which has its sources.
+A table is judged by the smallest rate over the largest, whichever groups have them: the interval of that ratio holds
+these people's exact one in at least 95% of cases. The requirements are the preset's reading; it cites its sources.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _Told = Mapping[str, Any]
 _NO_ADVICE = "No legal advice: this is what the authors of the preset read in the sources below, as of that day."
 
 _BY_DEFAULT = ("selection_rate", "scoring_rate", "mean_score")
-"""Measures that `by_group` asks for by itself."""
+"""Measures that `by_group` requests by default."""
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A table that the ledger has: of a request, by attributes, of a measure; where the page has it, or ""."""
+    """A table in the ledger: its request, attributes and measure, and its anchor on the page, or ""."""
 
     request: _Told
     over: tuple[str, ...]
@@ -37,7 +37,7 @@ class _Table:
 
 
 def stated(policies: Policies, dataset: str | None = None) -> list[dict[str, Any]]:
-    """State the presets of a policy's data sets, or of one: the name, the file's digest and all that it says."""
+    """Return the presets of a policy's data sets, or of one: the name, the file's digest and the whole content."""
     return [
         {
             "dataset": policy.data_name,
@@ -52,14 +52,14 @@ def stated(policies: Policies, dataset: str | None = None) -> list[dict[str, Any
 
 
 def findings(account: _Told) -> list[str]:
-    """Say of each preset how many of its tables there are."""
+    """Return, for each preset, a line on how many of its tables the ledger has."""
     return [
         f"{law['preset']}, {law['dataset']}: {_there(account, law)} No legal advice." for law in account.get("law", ())
     ]
 
 
 def sections(account: _Told) -> list[Section]:
-    """Lay out what each preset asks, what there is of it, what noise means for it, and its sources."""
+    """Return each preset's sections: requirements, tables in the ledger, what noise means for them, and sources."""
     return [
         section
         for place, law in enumerate(account.get("law", ()))
@@ -116,7 +116,7 @@ def _page_table(law: _Told, rows: Sequence[tuple[tuple[str, ...], _Table | None]
 
 
 def _wanted(account: _Told, law: _Told) -> list[tuple[str, ...]]:
-    """List by which columns tables are asked for; where the rule names none, by which there are some."""
+    """Return the columns of each table that the rule names; if it names none, of each table in the ledger."""
     named = [_columns(law, table["by"]) for table in law["tables"]]
     there = {table.over: None for table in _tables(account, law)}
     return named or list(there)
@@ -127,7 +127,7 @@ def _columns(law: _Told, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _tables(account: _Told, law: _Told, by: tuple[str, ...] | None = None) -> list[_Table]:
-    """List the ledger's tables of the measures that count, oldest first; by these columns, in whatever order."""
+    """Return the ledger's last tables of measures that count, oldest first, by these columns in any order."""
     places = {(id(request), *rest): f"rates-{place}" for place, (request, *rest) in enumerate(rates.asked(account))}
     return [
         _Table(request, over, measure, places.get((id(request), over, measure), ""))
@@ -137,7 +137,6 @@ def _tables(account: _Told, law: _Told, by: tuple[str, ...] | None = None) -> li
 
 
 def _there(account: _Told, law: _Told) -> str:
-    """Say how many of the tables there are."""
     wanted = _wanted(account, law)
     if not law["measures"]:
         return "The rule asks for no table; what it asks for stands below."
@@ -148,13 +147,13 @@ def _there(account: _Told, law: _Told) -> str:
 
 
 def _calls(account: _Told, law: _Told) -> Iterator[str]:
-    """Say which tables are missing, and what a developer calls to have them made."""
+    """Yield which tables are missing, and the developer's calls that would make them."""
     missing = [by for by in _wanted(account, law) if not _tables(account, law, by)]
     if not missing:
         return
     named = "; ".join(f"by {rates.named(by)}" for by in missing)
     measures = "" if {*law["measures"]} & {*_BY_DEFAULT} else f", measures={tuple(law['measures'])}"
-    # Counts by several attributes make the tables by each of them, too.
+    # Counts by several attributes include the tables by any of them.
     calls = [
         f"audits.by_group(predictions, by={by}, epsilon=...{measures})"
         for by in missing
@@ -172,7 +171,6 @@ def _pairs(table: _Table | None) -> Sequence[_Told]:
 
 
 def _worst(table: _Table | None) -> str:
-    """Write the smallest ratio of a request's models, of which groups and of which model it is."""
     known = [pair for pair in _pairs(table) if pair["ratio"] is not None]
     if not known:
         return UNDEFINED if _pairs(table) else MISSING
@@ -183,7 +181,6 @@ def _worst(table: _Table | None) -> str:
 
 
 def _judged(table: _Table | None, threshold: float) -> str:
-    """Say on which side of the threshold all models' intervals lie, or of how many models each."""
     said = [_side(pair, threshold) for pair in _pairs(table)]
     several = {side: said.count(side) for side in ("yes", "open", "no", UNDEFINED) if side in said}
     if len(said) > 1 and len(several) > 1:
@@ -199,7 +196,6 @@ def _side(pair: _Told, threshold: float) -> str:
 
 
 def _left_out(account: _Told, law: _Told, name: str) -> list[Section]:
-    """Say of the newest request of each table who is in no ratio, with their numbers."""
     last = [tables[-1] for by in _wanted(account, law) if (tables := _tables(account, law, by))]
     rows = [(table, row, share) for table in last for row, share in _not_compared(table)]
     if not rows:

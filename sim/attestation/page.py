@@ -1,4 +1,4 @@
-"""The page of a ledger: drawn from what is stated, and from nothing else."""
+"""The page of a ledger, drawn from a statement's account and nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.report.tables import Column, PageTable
 _Told = Mapping[str, Any]
 
 _ROWS_MAX = 400
-"""So many answers are in the page's table; the statement has them all."""
+"""Most answers in the page's table; the statement has all."""
 
 _UNITS = {
     Neighbours.A_FLIP: "One person's protected attribute, all of them where gaps are by several: which of two groups a "
@@ -86,7 +86,7 @@ _LIMITS: tuple[Term, ...] = (
 
 
 def render(account: _Told) -> bytes:
-    """Write the page, HTML that needs nothing else: the same bytes for an account, under one version of matplotlib."""
+    """Return the page, self-contained HTML: the same bytes for an account, under one version of matplotlib."""
     only = account["only"]
     part = [f"{what} {only[key]}" for key, what in (("dataset", "data set"), ("developer", "developer")) if only[key]]
     page = fill(
@@ -153,7 +153,6 @@ def _findings(account: _Told) -> list[str]:
 
 
 def _meaning(one: _Told) -> str:
-    """Say what a loss means, in words."""
     spent = as_float(one["spent"])
     if not spent:
         return ""
@@ -175,7 +174,7 @@ def _unit(account: _Told) -> list[Section]:
 
 def _relation(account: _Told) -> list[Section]:
     def said(whole: _Told) -> str:
-        # Of ledgers of which nothing counts on it, as of statements that do not say it.
+        # 1 for ledgers that rely on no minimum group, and for statements without the key.
         least = whole.get("minimumGroup", 1)
         larger = f" Both have at least {least} people in each group, wherever a metric looked." if least > 1 else ""
         return _RELATIONS[Neighbours(whole["neighbours"])] + larger
@@ -196,13 +195,13 @@ def _composition(account: _Told) -> list[Section]:
     return [Section(section.name, section.heading, table=section.table, after=(after,))]
 
 
-def _by_data_set(name: str, heading: str, account: _Told, key: str, what: str, said: Callable[[_Told], str]) -> Section:
+def _by_data_set(name: str, heading: str, account: _Told, key: str, what: str, text: Callable[[_Told], str]) -> Section:
     told = wholes(account)
     table = PageTable(
         (
             Column("data set", [one["dataset"] for one in told], numeric=False),
             Column("in the ledger", [one[key] for one in told], numeric=False),
-            Column(what, [said(one) for one in told], numeric=False, wraps=True),
+            Column(what, [text(one) for one in told], numeric=False, wraps=True),
         )
     )
     return Section(name, heading, table=table)
@@ -212,7 +211,7 @@ def budget(
     account: _Told,
     drawing: Callable[[_Told, str, Sequence[str]], Figure | None] = figures.spent,
 ) -> list[Section]:
-    """Tell of each account what is left of it, drawn as time went on, and how it was set."""
+    """Return sections on what is left of each account, drawn over time, and on how it was set."""
     accounts, changes = account["accounts"], account["budgets"]
     standing = PageTable(
         (
@@ -296,7 +295,6 @@ def _audits(account: _Told) -> list[Section]:
 
 
 def _searches(account: _Told) -> list[Section]:
-    """Tell of each search what is useful enough and may have the least gap, beside what it is to be better than."""
     rows = [
         (audit, one)
         for audit in account["audits"]
@@ -332,15 +330,13 @@ def _searches(account: _Told) -> list[Section]:
 
 
 def _name(audit: _Told, which: int) -> str:
-    """Call a model by its name in a search, else by its number from 1."""
     search = audit.get("search")
     return search["candidates"][which - 1]["model"] if search else f"{which}"
 
 
 def _standing(search: _Told, one: _Told) -> str:
-    """Say what a candidate is in its search."""
     least = min(
-        (each for each in search["candidates"] if each["alike"]), key=lambda each: each["disparity"], default=None
+        (each for each in search["candidates"] if each["alike"]), key=lambda one: one["disparity"], default=None
     )
     words = ["baseline"] if one["model"] == search["baseline"] else []
     if one is least:
@@ -365,7 +361,7 @@ def _releases(account: _Told) -> list[Section]:
 
 
 def refusals(account: _Told) -> list[Section]:
-    """Tell which calls were refused, if a log was given in which they were counted."""
+    """Return a section on refused calls, if they were counted in a log."""
     told = account["refusals"]
     heading = "Refusals"
     if told is None:
@@ -386,7 +382,6 @@ def _others(account: _Told) -> list[Section]:
 def _records(
     name: str, heading: str, rows: Sequence[_Told], keys: Sequence[str], *, before: str = "", note: str = ""
 ) -> list[Section]:
-    """Lay records out in a section of their own, if there are any."""
     table = PageTable(columns(rows, *keys), (note,) if note else ())
     return [Section(name, heading, before=(before,) if before else (), table=table)] if rows else []
 
@@ -413,16 +408,16 @@ _SECTIONS: tuple[Callable[[_Told], list[Section]], ...] = (
     *(law.sections, rates.sections, _unit, _relation, budget, _composition),
     *(_mechanisms, _audits, _searches, _by_group, _releases, refusals, _others),
 )
-"""What a law asks, the rates by group that it looks at, then what a reader of SP 800-226 looks for first."""
+"""The preset's requirements, the rates by group that they use, then the topics of SP 800-226."""
 
 
 def wholes(account: _Told) -> list[_Told]:
-    """Pick the accounts that are those of whole data sets."""
+    """Return the accounts of whole data sets."""
     return [one for one in account["accounts"] if one["developer"] is None]
 
 
 def developers(account: _Told) -> list[str]:
-    """Name the developers that an account tells of, in the order of their names."""
+    """Return the names of the developers in an account, sorted."""
     return sorted(
         {
             one["developer"]
@@ -433,12 +428,12 @@ def developers(account: _Told) -> list[str]:
 
 
 def refused(account: _Told) -> int:
-    """Count the refused calls."""
+    """Return the number of refused calls."""
     return sum(one["calls"] for one in account["refusals"]["calls"])
 
 
 def columns(rows: Sequence[_Told], *keys: str, **headings: str) -> tuple[Column, ...]:
-    """Lay keys of records out, a column each; by name those whose heading is another one than usual."""
+    """Return a column for each key of these records; ``headings`` gives keys with an unusual heading."""
     return tuple(
         Column(heading, [_shown(key, row[key]) for row in rows], numeric=key in _NUMBERS, wraps=_wraps(key, rows))
         for key, heading in ({key: _HEADINGS.get(key, key) for key in keys} | headings).items()
@@ -446,7 +441,7 @@ def columns(rows: Sequence[_Told], *keys: str, **headings: str) -> tuple[Column,
 
 
 def _wraps(key: str, rows: Sequence[_Told]) -> bool:
-    """Say whether a column goes over several lines: texts that others choose may be long."""
+    """Return whether a column wraps: names that users choose may be long."""
     return key == "request" or max((len(str(row[key])) for row in rows if key in _CHOSEN), default=0) > _LONG
 
 
@@ -487,5 +482,5 @@ def _interval(model: _Told, kind: str) -> str:
 
 
 def moment(time: str) -> str:
-    """Write a time of the account for people, to the second."""
+    """Return a time of the account in readable form, to the second."""
     return f"{time[:10]} {time[11:19]}"

@@ -1,8 +1,8 @@
-"""Rates by group as they were released, for a statement and its page: by each attribute and by several together.
+"""Rates by group as they were released, for a statement and its page: by single attributes and by several together.
 
-That is what the four-fifths rule and New York's Local Law 144 look at: of each group how many people, the rate, and the
-impact ratio, which is the rate over that of the most favoured group. All of it is arithmetic on what a developer was
-told (`fairwall.laws.group_tables`), with the noise counted.
+The four-fifths rule and New York's Local Law 144 use, for each group, the number of people, the rate, and the impact
+ratio: the rate over that of the most favoured group. All is computed from the developer's answers
+(`fairwall.laws.group_tables`), with the noise counted.
 """
 
 from __future__ import annotations
@@ -25,35 +25,28 @@ from sim.report.tables import Column, PageTable, as_csv, plain
 _Told = Mapping[str, Any]
 
 REQUESTS_MAX = 12
-"""So many requests' rates are on the page; the statement has all."""
+"""Most requests whose rates are on the page; the statement has all."""
 
 _SUBSETS_OF = 3
-"""Of at most so many attributes all subsets have tables; of more each, and all together."""
+"""Most attributes of which all subsets have tables; of more, single attributes and all together have."""
 
 _IN_SHORT = 3
-"""So many of them stand at the top."""
+"""Most requests in the findings at the page's top."""
 
 _ID_MAX = 24
 
 _SURE = 0.95
 
 _COLUMNS = ("people", "rate", "difference", "ratio")
-"""What is told with the ends of an interval."""
+"""Figures that have an interval."""
 
 
 @lru_cache(maxsize=4096)
 def rates_of(answer: bytes) -> dict[str, Any]:
-    """Tell what counts by group say: a row for each model, measure and group, and which groups are furthest apart.
+    """Return the rates in counts by group: a row for each model, measure and group, and the pairs furthest apart.
 
-    Parameters
-    ----------
-    answer : a ``GroupRelease``, as the ledger keeps it.
-
-    Returns
-    -------
-    dict
-        The same one each time, so not to be changed. Empty for what was released before releases said what they are
-        about.
+    ``answer`` is a ``GroupRelease`` as the ledger keeps it. The result is cached: callers must not change it. It is
+    empty for releases of versions that did not name their attributes.
     """
     release = GroupRelease.FromString(answer)
     if not release.by:
@@ -70,13 +63,13 @@ def rates_of(answer: bytes) -> dict[str, Any]:
 
 
 def _sizes(attributes: int) -> Sequence[int]:
-    """Say of how many attributes there are tables: all subsets of more than three are too many to read."""
+    """Return the numbers of attributes in tables: all subsets of more than three are too many to read."""
     return range(1, attributes + 1) if attributes <= _SUBSETS_OF else (1, attributes)
 
 
-def _rows(found: ByGroup, over: Sequence[str]) -> Iterator[dict[str, Any]]:
-    records = found.records(over)
-    for measure in found.measures:
+def _rows(answer: ByGroup, over: Sequence[str]) -> Iterator[dict[str, Any]]:
+    records = answer.records(over)
+    for measure in answer.measures:
         for record in records:
             told = {key.removeprefix(f"{measure}_"): value for key, value in record.items()}
             told["rate"], told["rate_low"], told["rate_high"] = (record[measure + end] for end in ("", "_low", "_high"))
@@ -89,14 +82,14 @@ def _rows(found: ByGroup, over: Sequence[str]) -> Iterator[dict[str, Any]]:
                 **{f"{name}{end}": _number(told[f"{name}{end}"]) for name in _COLUMNS for end in ("", "_low", "_high")},
                 "below_four_fifths": _number(told["below_four_fifths"]),
                 "p_value": _number(told.get("p_value", math.nan)),
-                **({"proxy_p_value": _number(told["proxy_p_value"])} if found.probable else {}),
+                **({"proxy_p_value": _number(told["proxy_p_value"])} if answer.probable else {}),
             }
 
 
-def _worst(found: ByGroup, over: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for measure in found.measures:
-        for model in range(found.models):
-            worst = found.worst_pair(measure, model, over)
+def _worst(answer: ByGroup, over: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for measure in answer.measures:
+        for model in range(answer.models):
+            worst = answer.worst_pair(measure, model, over)
             if worst is not None:
                 most, least, pair = worst
                 yield {
@@ -115,7 +108,7 @@ def _number(value: float) -> float | None:
 
 
 def table_of(account: _Told) -> bytes:
-    """Write all rates of an account as a CSV file, a row for each model, measure and group; numbers in full."""
+    """Return all rates of an account as a CSV file, a row for each model, measure and group; numbers in full."""
     told = [*(f"{name}{end}" for name in _COLUMNS for end in ("", "_low", "_high")), "below_four_fifths", "p_value"]
     head = ["dataset", "developer", "request", "model", "by", "group", "measure", "compared", *told]
     rows = [
@@ -132,7 +125,7 @@ def table_of(account: _Told) -> bytes:
 
 
 def findings(account: _Told) -> list[str]:
-    """Say what the last requests found of who is selected how often: the four-fifths rule's question."""
+    """Return findings on the last requests' selection and scoring rates: the four-fifths rule's question."""
     return [
         f"{asker(request)}, {called(measure)} by {named(over)}: {said}"
         for request, over, measure in asked(account, _IN_SHORT)
@@ -142,13 +135,13 @@ def findings(account: _Told) -> list[str]:
 
 
 def sections(account: _Told) -> list[Section]:
-    """Lay out each request's rates: by each attribute, then by several together."""
+    """Return a section for each request's rates: by single attributes, then by several together."""
     told = list(asked(account))
     return [_section(request, over, measure, place) for place, (request, over, measure) in enumerate(told)]
 
 
 def asked(account: _Told, most: int = REQUESTS_MAX) -> Iterator[tuple[_Told, tuple[str, ...], str]]:
-    """Go through the last requests' tables: of which request, by which attributes, of which measure."""
+    """Yield the tables of the last requests: request, attributes, measure."""
     for request in [one for one in account.get("byGroup", ()) if one.get("rates")][-most:]:
         ways = dict.fromkeys((row["measure"], tuple(row["over"])) for row in request["rates"])
         yield from ((request, over, measure) for measure, over in ways)
@@ -193,12 +186,12 @@ def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> S
 
 
 def _is_undefined(row: _Told, name: str) -> bool:
-    """Whether a number of a group is 0 over 0, and not left out."""
+    """Return whether a group's figure is 0 over 0, rather than left out."""
     return row[name] is None and (row["compared"] or name == "rate")
 
 
 def with_ends(name: str, rows: Sequence[_Told], head: str, digits: int = 3) -> Column:
-    """Lay out a number with the ends of its interval."""
+    """Return a column of a figure with the ends of its interval."""
 
     def text(row: _Told) -> str:
         if _is_undefined(row, name):
@@ -210,7 +203,7 @@ def with_ends(name: str, rows: Sequence[_Told], head: str, digits: int = 3) -> C
 
 
 def _verdicts(worst: Sequence[_Told], most: int) -> list[str]:
-    """Say which groups are furthest apart, of the models where that is most likely below four fifths."""
+    """Describe the groups furthest apart, for the models most likely to be below four fifths."""
     if not worst:
         return []
     order = sorted(worst, key=lambda pair: (-(pair["below_four_fifths"] or 0), pair["ratio"] or 0, pair["model"]))
@@ -237,7 +230,6 @@ def _verdicts(worst: Sequence[_Told], most: int) -> list[str]:
 
 
 def _left_out(request: _Told, rows: Sequence[_Told]) -> list[str]:
-    """Say which groups are in the table and in no comparison, and why."""
     names = list(dict.fromkeys(", ".join(row["group"]) for row in rows if not row["compared"]))
     if not names:
         return []
@@ -247,13 +239,13 @@ def _left_out(request: _Told, rows: Sequence[_Told]) -> list[str]:
 
 
 def likely(request: _Told, over: Sequence[str]) -> str | None:
-    """Name the attribute of a table that is known by probabilities; None where all are known."""
+    """Return the attribute of a table that is known by probabilities, or None."""
     attribute: str | None = request.get("byProbabilities", {}).get("attribute")
     return attribute if attribute in over else None
 
 
 def _by_probabilities(request: _Told, over: Sequence[str], rows: Sequence[_Told]) -> list[str]:
-    """Say that nobody holds an attribute, and whether what is known of a sample speaks against its probabilities."""
+    """Note that an attribute is known by probabilities, and whether the golden sample contradicts them."""
     if likely(request, over) is None:
         return []
     known = request["byProbabilities"]
@@ -270,18 +262,18 @@ def _by_probabilities(request: _Told, over: Sequence[str], rows: Sequence[_Told]
     ]
 
 
-def of(told: Sequence[_Told], over: Sequence[str], measure: str) -> list[_Told]:
-    """Pick the rows of a table."""
-    return [row for row in told if (tuple(row["over"]), row["measure"]) == (tuple(over), measure)]
+def of(rows: Sequence[_Told], over: Sequence[str], measure: str) -> list[_Told]:
+    """Return the rows of one table."""
+    return [row for row in rows if (tuple(row["over"]), row["measure"]) == (tuple(over), measure)]
 
 
 def named(over: Sequence[str]) -> str:
-    """Name attributes that groups are made of, all together."""
+    """Return the names of attributes, joined."""
     return " and ".join(over)
 
 
 def called(measure: str) -> str:
-    """Name a measure in words."""
+    """Return a measure's name in words."""
     return measure.replace("_", " ")
 
 
@@ -292,6 +284,6 @@ def _probability(value: float | None) -> str:
 
 
 def asker(request: _Told) -> str:
-    """Name a request: who asked, and by what id, of which a long one, such as no person chooses, is cut."""
+    """Return a request's name: the developer and the id, with a long (generated) id cut."""
     name = request["request"]
     return f"{request['developer']}/{name if len(name) <= _ID_MAX else name[: _ID_MAX // 2] + '…'}"

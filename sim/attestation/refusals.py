@@ -1,4 +1,4 @@
-"""Refused calls, counted in a service's log: the ledger keeps what was charged, and a refusal is charged nothing."""
+"""Refused calls, counted in a service's log: the ledger keeps charges, and a refusal is charged nothing."""
 
 from __future__ import annotations
 
@@ -17,26 +17,19 @@ _LONGEST_LINE = 1 << 16
 _LONGEST_WORD = 200
 
 _STARTS = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+ (starting|SIGHUP): ")
-"""How a line begins that a service writes before there are calls."""
+"""The beginning of a line that a service writes before it has calls."""
 
 
 class LogError(UserError):
-    """A log that cannot be read, or is none. Its text is one line."""
+    """A log that cannot be read, or a file that is no log. Its text is one line."""
 
 
 def count(logs: Sequence[Path], dataset: str | None = None, caller: str | None = None) -> dict[str, Any]:
-    """Count the refused calls in the lines that `fairwall.rpc.journal` has written; other lines are passed over.
+    """Return the refused calls in the lines written by `fairwall.rpc.journal`; other lines are skipped.
 
-    Parameters
-    ----------
-    dataset : count those about this data set alone.
-    caller : count those of this caller alone, as the log writes it, such as "developer/alice".
-
-    Returns
-    -------
-    dict
-        ``logs`` by name and SHA-256, ``from`` and ``to`` which time they tell of calls, and ``calls``: how many by
-        caller, method, data set (None where the refusal came before it was known) and reason.
+    The result has ``logs`` by name and SHA-256, ``from`` and ``to``, the first and last call's time, and ``calls``:
+    their number by caller, method, data set (None where the refusal came before it was known) and reason. ``dataset``
+    and ``caller``, as the log writes it, such as "developer/alice", restrict the count.
     """
     files, times, counts = [], [], Counter[tuple[str, str, str, str]]()
     for log in logs:

@@ -1,7 +1,7 @@
-"""What is stated: an in-toto Statement v1 about the predictions of each batch that was answered.
+"""An in-toto Statement v1 about the predictions of each batch that was answered.
 
-Everything is taken from the ledger's records but for the refused calls, which the ledger does not keep. Of an answer it
-has what the developer was told, and of the data nothing else.
+It is made from the ledger's records, which have the developers' answers and nothing else of the data, and from refused
+calls, which the ledger does not keep.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from sim.attestation.envelope import PREDICATE_TYPE, STATEMENT_TYPE
 from sim.attestation.rates import rates_of
 
 _POINTS = 40
-"""At so many charges of a data set, at most, it is said what was spent by then: a rule may take long to add up."""
+"""Most points in time at which a data set's spending is stated: a composition rule may take long to evaluate."""
 
 _RELEASE = "release"
-"""What the ledger calls the metric of a release of sanitised attributes."""
+"""The ledger's metric name for a release of sanitised attributes."""
 
 
 def account_of(
@@ -42,22 +42,12 @@ def account_of(
     refusals: dict[str, Any] | None = None,
     law: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Lay out what a ledger holds, as the predicate of a statement.
+    """Return the content of a ledger, as the predicate of a statement, in values that JSON can write.
 
-    Parameters
-    ----------
-    chains : whole.
-    at : when it is signed.
-    signer : see `sim.attestation.envelope.Signer`.
-    dataset, developer : str, optional
-        Tell of this data set, or of this developer's questions, alone. What a data set has lost in all is told anyway.
-    refusals : see `sim.attestation.refusals`.
-    law : see `sim.attestation.law.stated`.
-
-    Returns
-    -------
-    dict
-        Of what JSON can write; an infinite number is ``"inf"``, an end of an interval that nobody knows is None.
+    An infinite number is ``"inf"``, an unknown end of an interval None. ``chains`` are whole; ``at`` is the time of
+    signing; ``signer`` is `sim.attestation.envelope.Signer.described`. ``dataset`` and ``developer`` keep only their
+    records, but a data set's total loss is always stated. ``refusals`` and ``law`` are as `sim.attestation.refusals`
+    and `sim.attestation.law.stated` return them.
     """
     records = [record for found in chains for record in found.records if _concerns(record, dataset, developer)]
     charges = [record for record in records if isinstance(record, Entry)]
@@ -95,7 +85,7 @@ def account_of(
 
 
 def statement_of(account: dict[str, Any], files: Mapping[str, bytes]) -> bytes:
-    """State an account in JSON, and the names of the files that it is told in: the page first, then tables."""
+    """Return the statement of an account in JSON, with the digests of its files: the page first, then tables."""
     subjects = [{"name": name, "digest": {"sha256": hashlib.sha256(file).hexdigest()}} for name, file in files.items()]
     subjects += [
         {"name": audit["subject"], "digest": {"blake3": audit["digest"]}}
@@ -106,8 +96,8 @@ def statement_of(account: dict[str, Any], files: Mapping[str, bytes]) -> bytes:
 
 
 def _head(chains: Sequence[Inspection]) -> str:
-    """Return where the chain ends; of several, the SHA-256 of where they end, one behind the other by their names."""
-    ends = [found.books.head.chain for found in sorted(chains, key=lambda found: found.chain)]
+    """Return the chain's head; for several, the SHA-256 of their heads in the order of their names."""
+    ends = [found.books.head.chain for found in sorted(chains, key=lambda chain: chain.chain)]
     return (ends[0] if len(ends) == 1 else hashlib.sha256(b"".join(ends)).digest()).hex()
 
 
@@ -123,15 +113,15 @@ def _is_told(about: str, whose: str, dataset: str | None, developer: str | None)
     return dataset in (None, about) and (developer is None or whose in ("", LOST, developer))
 
 
-def _account(found: Inspection, dataset: str, developer: str) -> dict[str, Any]:
-    standing = found.books.standing(dataset, developer)
+def _account(chain: Inspection, dataset: str, developer: str) -> dict[str, Any]:
+    standing = chain.books.standing(dataset, developer)
     assert standing.budget is not None, "accounts are those that have one"
-    losses = found.books.losses(dataset, developer)
+    losses = chain.books.losses(dataset, developer)
     return {
         "dataset": dataset,
         "developer": developer or None,
-        "neighbours": found.books.neighbours[dataset].value,
-        "minimumGroup": found.books.counted_on.get(dataset, 1),
+        "neighbours": chain.books.neighbours[dataset].value,
+        "minimumGroup": chain.books.counted_on.get(dataset, 1),
         **_terms(standing.budget),
         "spent": _number(standing.spent),
         "left": _number(standing.remaining),
@@ -140,7 +130,6 @@ def _account(found: Inspection, dataset: str, developer: str) -> dict[str, Any]:
 
 
 def _budgets(records: Sequence[Terms]) -> list[dict[str, Any]]:
-    """Tell each change of a budget or a share, and which way it went."""
     told, before = [], dict[tuple[str, str], Budget]()
     for record in records:
         account = (record.dataset, record.developer)
@@ -166,7 +155,6 @@ def _change(before: Budget | None, now: Budget) -> str:
 
 
 def _course(records: Sequence[object], dataset: str | None, developer: str | None) -> list[dict[str, Any]]:
-    """Tell what was spent of each data set, and by each developer, as time went on."""
     budgets: dict[tuple[str, str], Budget] = {}
     losses: defaultdict[tuple[str, str], Counter[Loss]] = defaultdict(Counter)
     points: defaultdict[tuple[str, str], list[list[Any]]] = defaultdict(list)
@@ -197,7 +185,6 @@ def _course(records: Sequence[object], dataset: str | None, developer: str | Non
 
 
 def _audit(entry: Entry) -> dict[str, Any]:
-    """Tell one batch as its developer was told it."""
     names = "gap", "low", "high", "likely_low", "likely_high"
     guaranteed, likely = intervals_of(entry)
     return {
@@ -212,7 +199,7 @@ def _audit(entry: Entry) -> dict[str, Any]:
 
 
 def _search(entry: Entry) -> dict[str, Any] | None:
-    """Tell among what candidates the least gap was searched for, and what was found; None where nothing was."""
+    """Return the candidates of a search for the least gap, and their answers; None if the batch was no search."""
     found = search_of(entry)
     if found is None:
         return None

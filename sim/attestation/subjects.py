@@ -1,10 +1,10 @@
-"""The digest of a batch's predictions, as anybody who has them can compute it.
+"""The digest of a batch's predictions, which anybody who has them can compute.
 
-It is BLAKE3 of two things, one behind the other: the request's header, an ``AuditHeader`` of the protocol serialised
-with its fields in the order of their numbers, and the predictions as float64, little-endian, model by model. All that
-stands in a header is on the page but for four things that the developer knows: the type that the predictions were sent
-as (float64 by `AuditClient`), the threshold, where there was one, the epsilon that was asked for, where less was
-charged, and the digest of the rows, where they were told by ids: the predictions are in the order of these then.
+It is BLAKE3 of the request's header, an ``AuditHeader`` of the protocol serialised with its fields in numeric order,
+followed by the predictions as float64, little-endian, model by model. The page shows the header's values but for four
+that the developer knows: the predictions' type on the wire (float64 by `AuditClient`), the threshold, if any, the
+requested epsilon, if less was charged, and the digest of the rows, if rows were named by ids: the predictions are then
+in the order of the ids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SENT_AS = (np.float64, np.float32, np.uint8)
 
 
 class PredictionsError(UserError):
-    """A file that holds no predictions. Its text is one line."""
+    """A file without valid predictions. Its text is one line."""
 
 
 def request_digest(
@@ -41,16 +41,10 @@ def request_digest(
     by: str = "",
     sent_as: type[np.float64 | np.float32 | np.uint8] = np.float64,
 ) -> str:
-    """Compute the digest, in hexadecimal, under which a batch is a subject of a statement.
+    """Return the digest, in hexadecimal, that names a batch among a statement's subjects.
 
-    Parameters
-    ----------
-    predictions : array_like, shape (people,) or (models, people)
-        In the order in which they were sent.
-    epsilon, threshold : as asked.
-    rows_digest : as it was sent; empty where rows were not told by ids.
-    by : the column that was named; empty for none.
-    sent_as : the predictions' type on the wire.
+    ``predictions``, of shape (people,) or (models, people), epsilon, threshold and ``rows_digest`` are as sent, the
+    last empty where rows were not named by ids; ``by`` is the column requested; ``sent_as`` is the type on the wire.
     """
     batch = np.atleast_2d(np.asarray(predictions)).astype(sent_as)
     header = AuditHeader(
@@ -81,7 +75,7 @@ def read(path: Path) -> NDArray[np.generic]:
 
 
 def models_in(predictions: NDArray[np.generic]) -> int:
-    """Count the models of a batch."""
+    """Return the number of models in a batch."""
     return len(np.atleast_2d(predictions))
 
 
@@ -93,15 +87,10 @@ def asked_about(
     threshold: float | None = None,
     rows_digest: bytes = b"",
 ) -> list[Mapping[str, Any]]:
-    """List the audits of an account that were about these predictions.
+    """Return the audits of an account (`sim.attestation.statement.account_of`) that were about these predictions.
 
-    Parameters
-    ----------
-    predictions : ndarray, shape (people,) or (models, people)
-    audits : see `sim.attestation.statement.account_of`.
-    epsilon : what was asked for, where it is not what was charged: an answer may cost less.
-    threshold : as it was asked; without one, audits without a threshold are found.
-    rows_digest : as it was sent; without one, audits whose rows were not told by ids are found.
+    ``predictions`` has shape (people,) or (models, people); ``epsilon`` is the requested one, if less was charged;
+    ``threshold`` and ``rows_digest`` are as sent: without one, only audits without one match.
     """
     models = models_in(predictions)
     exactly = [kind for kind in _SENT_AS if np.array_equal(predictions.astype(kind), predictions)]
@@ -123,6 +112,6 @@ def asked_about(
                 sent_as=kind,
             )
             for kind in exactly
-            for named in {"", audit.get("by") or ""}  # who named none asked by the first
+            for named in {"", audit.get("by") or ""}  # a request without a column uses the first
         )
     ]

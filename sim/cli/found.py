@@ -1,4 +1,4 @@
-"""Which run a command is about, its page in a browser, and where tables are printed."""
+"""A command's run, the opening of its page in a browser, and the console for tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATEST = "latest"
 
 
 def run_folder(name: str) -> Path:
-    """Find a run by its folder, or as ``latest`` the one begun last in the folder runs."""
+    """Return a run's folder by its path, or for ``latest`` the run begun last in the folder runs."""
     if name != LATEST or Path(name).is_dir():
         return Path(name)
     begun = list(Path("runs").glob("*/scenario.toml"))
@@ -28,17 +28,17 @@ def run_folder(name: str) -> Path:
 
 
 def console(width: int | None = None, *, stderr: bool = False) -> Console:
-    """Make a console that prints names as they are: nothing in brackets or colons is for rich."""
+    """Return a console that prints names literally: rich interprets neither brackets nor colons."""
     from rich.console import Console
 
     return Console(width=width, stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def open_page(page: Path) -> None:
-    """Open a page in a browser. Where there is none, its path has to do: a line on stderr says so."""
+    """Open a page in a browser; where there is none, print a line on stderr."""
     try:
         browser = webbrowser.get()
-        # One that shows pages in the terminal would take it over; BROWSER is somebody's choice.
+        # A browser in the terminal would take the terminal over, unless the user chose it with BROWSER.
         seen = type(browser) is not webbrowser.GenericBrowser or "BROWSER" in os.environ
         opened = seen and browser.open(page.absolute().as_uri())
     except (webbrowser.Error, OSError):

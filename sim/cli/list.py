@@ -48,13 +48,12 @@ def list_scenarios(
 
 
 def _table(plugins: Sequence[Mapping[str, str]]) -> str:
-    """Give a line for each plug-in: its kind, its name and its package."""
     lines = [f"{one['kind']:<11} {one['name']:<24} {one['source']}" for one in plugins]
     return "\n".join(lines) or "no package adds a plug-in"
 
 
 def _needed(sweep: Sweep) -> list[str]:
-    """Name what a scenario needs besides `fairwall[games]`, whichever of its cells is played."""
+    """Return what a scenario needs besides `fairwall[games]`, whichever of its cells is played."""
     from sim.datasets import FORMATS
     from sim.games import GAMES
 

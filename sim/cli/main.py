@@ -1,4 +1,4 @@
-"""The command ``fairwall``: its commands, and how they end.
+"""The command ``fairwall``: its commands, and their exit statuses.
 
 A command's module imports what it needs where it runs, so that help and usage errors wait for nothing.
 """
@@ -45,12 +45,12 @@ app.add_typer(plan.app, name="plan")
 app.add_typer(test.app, name="test")
 app.add_typer(deploy.app, name="deploy")
 
-# Typer names only the most special of its usage errors, and has brought its own copy of click since 0.16.
+# Typer exports only the most specific of its usage errors, and has had its own copy of click since 0.16.
 _USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]
 
 
 def main() -> NoReturn:
-    """Run the command line: for what a user can mend, one clear line and a meaningful exit status."""
+    """Run the command line; errors that a user can correct are one line, with an exit status."""
     for signum in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell's background job inherits it ignored
         signal.signal(signum, _interrupt)
     try:

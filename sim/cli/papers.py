@@ -1,4 +1,4 @@
-"""The commands ``fairwall papers ...``: what papers claim, and whether what is played agrees."""
+"""The commands ``fairwall papers ...``: papers' claims, and whether the games agree."""
 
 from __future__ import annotations
 
@@ -100,7 +100,6 @@ def show(
 
 
 def _draw(entry: Entry, out: Path) -> None:
-    """Draw a claim's figure to a file."""
     from sim.papers.ledger import function
     from sim.report.drawing import canvas_svg, on_axes
 
@@ -224,7 +223,6 @@ def compare(
 
 @contextlib.contextmanager
 def _progress(test: ClaimTest, files: Mapping[str, Path]) -> Iterator[Callable[[int], None]]:
-    """Show on stderr how many trials are finished, where trials are played."""
     if test.play is None:
         yield lambda _: None
         return
@@ -237,7 +235,7 @@ def _progress(test: ClaimTest, files: Mapping[str, Path]) -> Iterator[Callable[[
 
 
 def as_text(entry: Entry) -> str:
-    """Lay a claim out in 80 columns."""
+    """Return a claim laid out in 80 columns."""
     from sim.papers import play
     from sim.papers.page import number, predicted
     from sim.papers.verdict import MEANING, measured
@@ -265,16 +263,16 @@ def as_text(entry: Entry) -> str:
     return "\n".join([*head, *(line for label, text in rows if text for line in _wrapped(label, text))])
 
 
-def counted(found: Sequence[Entry]) -> str:
-    """Say how many claims stand how."""
+def counted(entries: Sequence[Entry]) -> str:
+    """Return the number of claims with each status, in words."""
     from sim.papers.verdict import STATUSES
 
-    many = Counter(each.status for each in found)
-    return f"{len(found)} claims: {', '.join(f'{many[each]} {each}' for each in STATUSES if many[each])}."
+    many = Counter(each.status for each in entries)
+    return f"{len(entries)} claims: {', '.join(f'{many[each]} {each}' for each in STATUSES if many[each])}."
 
 
 def _papers(folder: Path | None, *, needed: bool = False) -> tuple[Paper, ...]:
-    """Read papers. Where our own came without their evidence, say so, or refuse what needs it."""
+    """Read papers. Where ours came without their evidence, print so, or refuse a command that needs it."""
     from sim.papers.claim import SHIPPED, papers
 
     found = papers(folder or SHIPPED)
@@ -296,14 +294,13 @@ def _wrapped(label: str, text: str) -> list[str]:
 
 
 def _kinds(prediction: Prediction) -> str:
-    """Write what is computed, and of which lines."""
+    """Return a value's formula, and the lines that it uses."""
     kinds = prediction.measured.kinds
     named = [f"{f'{name}: ' if name else ''}{_settings(keys)}" for name, keys in kinds.items() if keys]
     return f"{prediction.value}{f' [{chr(59).join(named)}]' if named else ''}".replace(";", "; ")
 
 
 def _how(code: str, source: Mapping[str, Any], data: Mapping[str, str]) -> str:
-    """Write what was played or read, by which version, on which data."""
     told = [
         f"fairwall {code}",
         *(f"{key} {source[key]}" for key in ("play", "table", "measure", "check") if key in source),
@@ -332,7 +329,7 @@ def _object(entry: Entry) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Write infinite numbers as files and results do."""
+    """Return a value with infinite numbers written as files and results write them."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

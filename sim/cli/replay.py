@@ -65,7 +65,7 @@ def replay(
         named = run in shipped() and not Path(run).is_dir()
         recorded = open_run(at_replay_size(run, Path(place)) if named else run_folder(run))
         if step or speed is not None:
-            # Nobody watches where there is no terminal.
+            # Without a terminal nobody watches.
             speed, step = (speed, step) if sys.stdout.isatty() else (None, False)
             captions = {**shared(), **GAMES[recorded.sweep.game].captions()}
             watch(recorded.sessions, captions, pace(speed=speed, step=step))
@@ -91,29 +91,31 @@ def _again(recorded: Recorded) -> Replayed:
         return again(recorded, lambda played: progress.update(task, completed=played))
 
 
-def _show_replayed(recorded: Recorded, party: str | None, found: Replayed, *, as_json: bool) -> None:
+def _show_replayed(recorded: Recorded, party: str | None, replayed: Replayed, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"run": recorded.run, "party": party, "same": found.difference is None, **asdict(found)}))
+        typer.echo(
+            json.dumps({"run": recorded.run, "party": party, "same": replayed.difference is None, **asdict(replayed)})
+        )
     else:
         from sim.report.notation import plural
 
-        for note in found.notes:
+        for note in replayed.notes:
             typer.echo(f"note: {note}")
         who = f"{party} alone, " if party else ""
-        what = f"{plural(found.trials, 'trial')}, {plural(found.messages, 'message')}: {_outcome(found)}"
+        what = f"{plural(replayed.trials, 'trial')}, {plural(replayed.messages, 'message')}: {_outcome(replayed)}"
         typer.echo(fill(f"{recorded.run}: {who}{what}", WIDTH, break_on_hyphens=False))
-        if found.difference is not None:
-            typer.echo(found.difference)
-    if found.difference is not None:
+        if replayed.difference is not None:
+            typer.echo(replayed.difference)
+    if replayed.difference is not None:
         raise typer.Exit(FAILED)
 
 
-def _outcome(found: Replayed) -> str:
+def _outcome(replayed: Replayed) -> str:
     from sim.transcripts.findings import TOLERANCE
 
-    if found.difference is not None:
+    if replayed.difference is not None:
         return "the first that differs is"
-    return "the same bit for bit" if found.bit_for_bit else f"the same, floats up to {TOLERANCE:g}"
+    return "the same bit for bit" if replayed.bit_for_bit else f"the same, floats up to {TOLERANCE:g}"
 
 
 def _show_decoded(decoder: str, trials: Sequence[Decoded], *, as_json: bool) -> None:
@@ -146,10 +148,7 @@ def _show_decoded(decoder: str, trials: Sequence[Decoded], *, as_json: bool) -> 
 
 
 def at_replay_size(name: str, place: Path) -> Path:
-    """Play a shipped scenario as small as it says for replays, in a folder, and give the run's own.
-
-    It raises what `sim.play.runner.play` does.
-    """
+    """Play a shipped scenario at its size for replays, as `sim.play.runner.play`; return the run's folder."""
     from sim import games
     from sim.play import runner
     from sim.runs.folder import RunFolder

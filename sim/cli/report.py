@@ -54,18 +54,17 @@ def report(
             place = folder / "figures" if out is None else writable(out)
             _figures(figures_of(folder, only), figures, place, as_json=as_json)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        # Files that were played just now are as they should be; these may be anything.
+        # Files of an older run may have any content.
         raise UserError(f"{folder}: trials.jsonl or result.json is not as a run of its scenario writes it") from error
 
 
-def _figures(found: Mapping[str, Figure], kind: str, out: Path, *, as_json: bool) -> None:
-    """Write figures, or say what each shows."""
-    told = {name: figure.title for name, figure in found.items()}
+def _figures(figures: Mapping[str, Figure], kind: str, out: Path, *, as_json: bool) -> None:
+    told = {name: figure.title for name, figure in figures.items()}
     if kind != "list":
         out.mkdir(parents=True, exist_ok=True)
-        for name, figure in found.items():
+        for name, figure in figures.items():
             figure.save(out / f"{name}.{kind}")
-        told = {name: str((out / f"{name}.{kind}").absolute()) for name in found}
+        told = {name: str((out / f"{name}.{kind}").absolute()) for name in figures}
     if as_json:
         typer.echo(json.dumps(told))
         return

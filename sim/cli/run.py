@@ -90,7 +90,7 @@ def run(
     again = [f"--{option}={value}" for option, value in asked.items() if value != usual.get(option)]
     again += [f"--plugin={file}" for file in plugin or ()]
     again += [option for option, given in (("--force", force), ("--open", show), ("--json", as_json)) if given]
-    # Started first, and needed last: they import while this process does. Sessions at once start their own.
+    # Started first, so that they import while this process does. Parallel sessions start their own processes.
     ours = [party for party in named if party not in others and jobs == 1 and backend == "loky"]
     with processes.waiting(ours) as waiting:
         sweep = _read(scenario, overrides, force=force)
@@ -124,7 +124,7 @@ def run(
 
 
 def _read(scenario: str, overrides: Sequence[str], *, force: bool) -> Sweep:
-    """Read a scenario, and say on stderr what its settings change besides."""
+    """Read a scenario, and print on stderr what its settings change besides."""
     from sim.games import read
     from sim.scenarios.sweep import CELLS_MAX
 
@@ -147,7 +147,7 @@ def _require_fitting(out: Path | None, resume: Path | None, secret: Path | None,
 
 @contextlib.contextmanager
 def resumable(scenario: str, settings: Sequence[str], folder: RunFolder, options: Sequence[str] = ()) -> Iterator[None]:
-    """Say of a run that is interrupted how to go on."""
+    """Add to an interruption the command that resumes the run."""
     try:
         yield
     except Interrupted:
@@ -156,7 +156,7 @@ def resumable(scenario: str, settings: Sequence[str], folder: RunFolder, options
 
 
 def play(sweep: Sweep, folder: RunFolder, means: Means, *, as_json: bool, lines: bool = False) -> tuple[Run, Path]:
-    """Play a run, show on stderr how far it is, and write its page."""
+    """Play a run, show its progress on stderr, and write its page."""
     from sim.play import runner
     from sim.runs.page import write_report
 
@@ -165,7 +165,7 @@ def play(sweep: Sweep, folder: RunFolder, means: Means, *, as_json: bool, lines:
 
         def show(finished: int) -> None:
             nonlocal update
-            # Begun now, and its library imported: where the data are refused, one line is all there is to see.
+            # Begun only now, so that refused data give one line and no progress bar.
             update = update or shown.enter_context(
                 _progress_lines(sweep, means.shard) if lines else progress(sweep, means.shard, transient=as_json)
             )
@@ -176,7 +176,6 @@ def play(sweep: Sweep, folder: RunFolder, means: Means, *, as_json: bool, lines:
 
 
 def _show(sweep: Sweep, played: Run, page: Path, *, as_json: bool) -> None:
-    """Print what came out."""
     if as_json:
         result = {
             "run_dir": str(played.folder),
@@ -201,14 +200,14 @@ def _show(sweep: Sweep, played: Run, page: Path, *, as_json: bool) -> None:
 
 
 def settings_of(settings: Sequence[str] | None, trials: int | None, seed: int | None) -> list[str]:
-    """Give all that was asked for as settings."""
+    """Return all options as settings."""
     base = {"trials": trials, "seed": seed}
     return [*(settings or []), *(f"scenario.{key}={value}" for key, value in base.items() if value is not None)]
 
 
 @contextlib.contextmanager
 def progress(sweep: Sweep, shard: Shard, *, transient: bool) -> Iterator[Callable[[int], None]]:
-    """Show on stderr how many trials are finished."""
+    """Show on stderr the number of finished trials."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     total = _trials_of(sweep, shard)
@@ -220,7 +219,7 @@ def progress(sweep: Sweep, shard: Shard, *, transient: bool) -> Iterator[Callabl
 
 @contextlib.contextmanager
 def _progress_lines(sweep: Sweep, shard: Shard) -> Iterator[Callable[[int], None]]:
-    """Write to stderr how many trials are finished, a line each time: for a program to read."""
+    """Write the number of finished trials to stderr, a line each time: for a program to read."""
     total = _trials_of(sweep, shard)
     yield lambda finished: typer.echo(f"trials {finished} of {total}", err=True)
 
@@ -232,7 +231,6 @@ def _trials_of(sweep: Sweep, shard: Shard) -> int:
 
 
 def _say_what_is_played(scenario: str, overrides: Sequence[str], *, force: bool, as_json: bool) -> None:
-    """Print which game, cells and trials a scenario has."""
     from sim.report.notation import several
 
     sweep = _read(scenario, overrides, force=force)
@@ -250,7 +248,7 @@ def _say_what_is_played(scenario: str, overrides: Sequence[str], *, force: bool,
 
 
 def writable(folder: Path) -> Path:
-    """Refuse, by a `UserError`, a folder that is not there and cannot be made, before anything is played for it."""
+    """Return the folder resolved; UserError if it neither exists nor can be made, before anything is played for it."""
     try:
         folder = folder.resolve()
         nearest = next(path for path in (folder, *folder.parents) if path.exists())

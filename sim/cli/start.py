@@ -1,4 +1,4 @@
-"""The program ``fairwall``. It imports what the command needs, and says so where that is not installed."""
+"""The program ``fairwall``. It imports what the command needs, and reports what is not installed."""
 
 import sys
 from typing import NoReturn

@@ -1,4 +1,4 @@
-"""What the commands share: exit statuses, the interruption that ends one, and how wide they print."""
+"""Constants of all commands: exit statuses, the exception for an interruption, and the width of output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ BAD_INPUT = 2
 INTERRUPTED = 130
 
 WIDTH = 80
-"""How wide what is printed may be, where it does not depend on the terminal."""
+"""Most columns of output that does not depend on the terminal."""
 
 
 class Interrupted(BaseException):

@@ -44,12 +44,12 @@ def verify(
         raise typer.Exit(FAILED)
 
 
-def _summary(found: Verification) -> str:
+def _summary(verification: Verification) -> str:
     from sim.report.notation import plural
 
-    findings = plural(len(found.findings), "finding") if found.findings else "no findings"
+    findings = plural(len(verification.findings), "finding") if verification.findings else "no findings"
     return (
-        f"{findings}: {plural(found.transcripts, 'transcript')}, {plural(found.messages, 'message')}; "
-        f"{plural(found.columns, 'protected column')} sought in {plural(found.searched_bytes, 'byte')}; "
-        f"{plural(found.reports, 'report')} recomputed"
+        f"{findings}: {plural(verification.transcripts, 'transcript')}, {plural(verification.messages, 'message')}; "
+        f"{plural(verification.columns, 'protected column')} sought in {plural(verification.searched_bytes, 'byte')}; "
+        f"{plural(verification.reports, 'report')} recomputed"
     )

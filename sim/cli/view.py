@@ -28,8 +28,9 @@ def view(
         str | None,
         typer.Option("--as", metavar="PARTY", help="Show what this party saw, and leave out what is not for it."),
     ] = None,
-    beside: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Hold the run against another, from the first difference on.")
+    compared: Annotated[
+        Path | None,
+        typer.Option("--beside", metavar="RUN", help="Hold the run against another, from the first difference on."),
     ] = None,
     replayed: Annotated[
         bool, typer.Option("--replayed", help="Play the run again, and hold it against what comes out.")
@@ -42,11 +43,11 @@ def view(
     offer(plugin or ())
     if party not in (None, *NAMES, "referee"):
         raise typer.BadParameter(f"--as must be compliance, developer, adversary or referee, not {party!r}")
-    if replayed and beside is not None:
+    if replayed and compared is not None:
         raise typer.BadParameter("--beside and --replayed are different things: give one of them")
     if len(runs) == 1:
-        target = _one(runs[0], trial, party, beside, out, replayed=replayed)
-    elif replayed or any(option is not None for option in (trial, party, beside)):
+        target = _one(runs[0], trial, party, compared, out, replayed=replayed)
+    elif replayed or any(option is not None for option in (trial, party, compared)):
         raise typer.BadParameter("--trial, --as, --beside and --replayed are about one RUN")
     else:
         from sim.runs.side_by_side import side_by_side
@@ -59,9 +60,8 @@ def view(
 
 
 def _one(
-    run: str, trial: int | None, party: str | None, beside: Path | None, out: Path | None, *, replayed: bool
+    run: str, trial: int | None, party: str | None, other_run: Path | None, out: Path | None, *, replayed: bool
 ) -> Path:
-    """Write the page that replays a run."""
     from sim.cli.replay import at_replay_size
     from sim.replay.playing import again
     from sim.replay.recorded import open_run as open_to_replay
@@ -74,14 +74,14 @@ def _one(
         folder = at_replay_size(run, Path(place)) if named else run_folder(run)
         shown, sight = open_run(folder), Sight(party)
         other = None
-        if beside is not None:
-            other = Other(str(beside), open_run(beside).sessions)
+        if other_run is not None:
+            other = Other(str(other_run), open_run(other_run).sessions)
         elif replayed:
             keep = Path(place, "again")
             keep.mkdir()
             found = again(open_to_replay(folder), keep=keep)
             other = Other("played again", sessions_in(keep), bit_for_bit=found.bit_for_bit)
-        text = page(shown, trial=trial, sight=sight, beside=other)
+        text = page(shown, trial=trial, sight=sight, other=other)
     name = "-".join(filter(None, (run if named else "view", party, None if trial is None else f"trial-{trial}")))
     target = out or (Path() if named else folder) / f"{name}.html"
     target.write_text(text, encoding="utf-8")

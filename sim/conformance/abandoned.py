@@ -1,4 +1,4 @@
-"""The kinds of steps that leave a server with calls, and connections, that nobody means to end."""
+"""The kinds of steps that abandon calls and connections without ending them."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from sim.conformance.world import SECONDS, World
 
 _DEADLINE_SECONDS = 0.2
 _MOMENTS_SECONDS = 0.02
-"""Within what time after its last message a call is cancelled."""
+"""Longest time in seconds from a call's last message to its cancellation."""
 _ROOM_SECONDS = 5.0
 
 _BEGINNINGS = {
     "nothing": b"",
-    # A record of TLS that announces 512 bytes of a handshake, and its first ones.
+    # A TLS record that announces 512 bytes of a handshake, and its first bytes.
     "half a handshake": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(40)),
     "plain text": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 }
 
 
 class GiveUp(Words):
-    """Gives calls up, and asks again under their ids.
+    """A step that gives up calls, and makes requests under their ids again.
 
-    So many `calls` at the same time, in so many `rounds`, are cancelled, outlive their deadline or lose their
-    connection, after they have sent `sends`, see `Audit`. Unless the caller has also said that this is all (`whole`),
-    the id is as good as new, and asked with other predictions; else with the same ones, which are charged once,
-    whichever of the two calls was.
+    In each of the `rounds`, `calls` simultaneous calls are cancelled, outlive their deadline or lose their connection,
+    after they have sent `sends`, see `Audit`. If the caller has also ended its stream (`whole`), the request is
+    repeated, and charged once, by either of the two calls. Otherwise the id counts as unused, and is sent with other
+    predictions.
     """
 
     do: Literal["give_up"]
@@ -52,7 +52,7 @@ class GiveUp(Words):
     predictions: Predictions = Predictions()
 
     def run(self, world: World) -> None:
-        """Give them up, and ask again."""
+        """Give up the calls, and make requests under their ids again."""
         rng = np.random.default_rng(1)
         for number in range(self.rounds):
             own = {"caller": self.caller, "parts": self.sends, "predictions": self.predictions}
@@ -74,16 +74,16 @@ class GiveUp(Words):
                 step.model_copy(update=fresh).run(world)
 
     def _give_up(self, world: World, steps: list[Purchase], after: float) -> list[Seen]:
-        """Start calls and give them up; how they ended, which may be with an answer that came first."""
+        """Start calls and give them up; return their ends, which may be answers that came first."""
         channel = world.channel(self.caller, another=True)
         grpc.channel_ready_future(channel).result(SECONDS)
         ended = threading.Event()
         sent = [threading.Event() for _ in steps]
         seconds = _DEADLINE_SECONDS if self.way == "deadline" else SECONDS
 
-        def stream(step: Purchase, told: threading.Event) -> Iterator[bytes]:
+        def stream(step: Purchase, sent_all: threading.Event) -> Iterator[bytes]:
             yield from step.messages(step.asked(world))
-            told.set()
+            sent_all.set()
             if not self.whole:
                 ended.wait(2 * SECONDS)
 
@@ -103,30 +103,30 @@ class GiveUp(Words):
         ends = [calls.finish(step.METHOD, call) for step, call in zip(steps, started, strict=True)]
         ended.set()
         for seen in ends:
-            # On a busy machine calls that were cancelled before may still be under way.
+            # On a busy machine calls that were cancelled earlier may still be open.
             if seen.reason not in ("", "TOO_MANY_CALLS") or (seen.answered and not self.whole):
                 raise Violation(f"a call that was cancelled {seen.text}")
         return ends
 
     def _await_room(self, world: World) -> None:
-        """Wait until the server has taken notice."""
+        """Wait until the server has noticed."""
         give_up = time.monotonic() + _ROOM_SECONDS
         while (seen := world.terms(self.caller)).reason == "TOO_MANY_CALLS" and time.monotonic() < give_up:
             time.sleep(0.02)
         if not seen.answered:
             raise Violation(f"after calls that were cancelled, GetTerms {seen.text}")
-        time.sleep(0.05)  # for the others of them
+        time.sleep(0.05)  # for the other calls
 
 
 class Connections(Words):
-    """Opens connections that say nothing more, for as long as the case lasts."""
+    """A step that opens connections which send nothing more, for as long as the case lasts."""
 
     do: Literal["connections"]
     count: int = Field(ge=1, le=500)
     say: Literal["nothing", "half a handshake", "plain text"] = "nothing"
 
     def run(self, world: World) -> None:
-        """Open them."""
+        """Open the connections."""
         host, _, port = world.subject.address(world.deployment).rpartition(":")
         for _ in range(self.count):
             opened = world.closing.enter_context(socket.create_connection((host.strip("[]"), int(port)), SECONDS))

@@ -1,4 +1,4 @@
-"""The kinds of steps that make one call again and again, of one deployment or of several, and compare what comes."""
+"""The kinds of steps that repeat a call, to one deployment or to several, and compare the results."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from sim.conformance.world import NotRun, World
 
 
 class Repeated(Words):
-    """Asks the same again and again, each time under another id, and tests all the noise together.
+    """A step that asks the same question repeatedly, each time under another id, and tests all the noise together.
 
-    So does every other kind of step here that asks for audits where its case is put to another service.
+    If its case is put to another service, the step asks that service; so does every other kind here.
     """
 
     do: Literal["repeated"]
@@ -31,7 +31,7 @@ class Repeated(Words):
     predictions: Predictions = Predictions()
 
     def run(self, world: World) -> None:
-        """Ask, and look at the noise."""
+        """Request answers, and test their noise."""
         numbers = []
         for number in range(self.calls):
             name = f"repeated-{world.step}-{number}"
@@ -45,10 +45,10 @@ class Repeated(Words):
 
 
 class Alike(Words):
-    """Makes the same calls to several deployments, and demands that each ends in the same way, word for word.
+    """A step that makes the same calls to several deployments, and demands that all end in the same way, word for word.
 
-    How each of them ends does not matter; what it is that the callers see does. With `each_person` each request is made
-    once a person, with this prediction about that person.
+    The end itself does not matter, only what callers see of it. With `each_person` each request is made once per
+    person, with this prediction about that person.
     """
 
     do: Literal["alike"]
@@ -57,7 +57,7 @@ class Alike(Words):
     each_person: float | None = None
 
     def run(self, world: World) -> None:
-        """Call, and compare."""
+        """Make the calls, and compare their ends."""
         for number, request in enumerate(self._requests(world)):
             ends = [self._end(world, request, number, deployment) for deployment in self.deployments]
             if any(end != ends[0] for end in ends):
@@ -72,7 +72,7 @@ class Alike(Words):
                 yield request
 
     def _end(self, world: World, request: Purchase, number: int, deployment: str) -> Seen:
-        # Ids are those of the step: a world has several of them.
+        # Ids have the step's number: a case may have several such steps.
         own = {"deployment": deployment, "id": f"alike-{world.step}-{number}"}
         step = request.model_copy(update=own)
         world.open_account(step.caller, deployment, step.ACCOUNT)

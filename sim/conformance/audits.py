@@ -1,4 +1,4 @@
-"""The kinds of steps that ask for audits. A step's keys are the fields of its class."""
+"""The kinds of steps that request audits. A step's keys are the fields of its class."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DRAWS_MIN, _INSIDE, _ROUNDED = 100, 0.5, 1e-4
 
 
 class Searched(Words):
-    """What models are candidates for; left out, each has a name, less utility than the one before, and all will do."""
+    """Candidates of a search; by default each has a name and less utility than the one before, and all qualify."""
 
     names: tuple[str, ...] | None = None
     utilities: tuple[float, ...] | None = None
@@ -36,17 +36,17 @@ class Searched(Words):
     at_least: float = 0.0
 
     def of(self, models: int) -> Candidates:
-        """Say it of so many."""
+        """Return the message about this number of models."""
         names = [f"m{i}" for i in range(models)] if self.names is None else self.names
         utilities = [1 / (1 + i) for i in range(models)] if self.utilities is None else self.utilities
         return Candidates(names=names, utilities=utilities, baseline=self.baseline, at_least=self.at_least)
 
 
 class Gaps(Predicted):
-    """Asks for one batch of gaps, however the predictions come.
+    """A step that requests one batch of gaps, however the predictions are passed.
 
-    Unless told otherwise `metric` is the first that is allowed ("not allowed": one that is not). Gaps are by a
-    protected column where `by` names one. The `nonce` is what noise is made of too, where that was committed to.
+    `metric` defaults to the first one that is allowed; "not allowed" takes one that is not. `by` names a protected
+    column. The `nonce` is an input of the noise if the server has committed to its seed.
     """
 
     metric: str | int | None = None
@@ -66,15 +66,15 @@ class Gaps(Predicted):
         }
 
     def about(self, world: World) -> Deployment:
-        """Return what is known of the deployment, as it answers such a batch."""
+        """Return the deployment's description, adapted to this kind of request."""
         return world.about(self.deployment)
 
     def visible(self, metric: str, predictions: Array) -> Array | None:  # noqa: ARG002
-        """Return the predictions that say how far intervals may reach; None where nothing does."""
+        """Return the predictions that bound the intervals, or None if nothing does."""
         return predictions
 
     def require_no_law(self, noise: NDArray[np.float64]) -> None:  # noqa: ARG002
-        """Look at noise whose law is not known to the tester."""
+        """Check noise whose distribution the tester does not know."""
         if self.expect.close or self.expect.noise:
             raise NotRun("needs a mechanism whose law the tester knows")
 
@@ -92,12 +92,12 @@ class Gaps(Predicted):
             raise NotRun(f"needs the metric {metric}")
         return number_of(metric)
 
-    def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
-        """Look at an answer, enter what it costs, and find its noise."""
-        answer, header = seen.messages[0], asked.header
+    def check_answer(self, world: World, request: Asked, seen: Seen) -> Result:
+        """Check an answer, enter its cost, and return its noise."""
+        answer, header = seen.messages[0], request.header
         people = world.subject.target.people(self.deployment or world.deployment, self.by)
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
-        models = len(asked.predictions)
+        models = len(request.predictions)
         gaps = _numbers(answer, "gaps", models)
         ends = [(_numbers(answer, low, models), _numbers(answer, high, models)) for low, high in told.INTERVALS]
         self._check_probability(answer, models)
@@ -108,7 +108,7 @@ class Gaps(Predicted):
         if answer.nonce != self.nonce.encode():
             raise Violation("an answer does not have its request's nonce")
         told.require_written_down(gaps, about)
-        self._check_draws(answer, asked.predictions, ends[1], metric, about.mechanism)
+        self._check_draws(answer, request.predictions, ends[1], metric, about.mechanism)
         for low, high in ends:
             told.require_ends_written_down(low, high, about, metric)
         if people is None:
@@ -116,7 +116,7 @@ class Gaps(Predicted):
                 raise NotRun("needs the table of the test set")
             return Result(seen)
         above = _numbers(answer, "probability_above", models) if self.threshold is not None else None
-        predictions = self.in_the_order_of_the_deal(world, asked)
+        predictions = self.in_the_order_of_the_deal(world, request)
         if answer.epsilon_charged and (may_be := self.visible(metric, predictions)) is not None:
             searched = self.candidates is not None
             by = answered_by(about, people, metric, may_be, header.epsilon, searched=searched)
@@ -137,17 +137,13 @@ class Gaps(Predicted):
             law.require_noise(2 * cdf(noise, promised.law) - 1)
         if self.candidates is not None:
             law.require_drawn(arrays.from_message(answer.draws).astype(np.float64), exact, promised.law)
-        # Not seeded: what is tested must not be able to tell it in advance.
+        # Not seeded: the server under test must not be able to predict it.
         return Result(seen, noise, exact, promised.uniform(gaps, exact, np.random.default_rng()))
 
     def _check_draws(
         self, answer: Any, predictions: NDArray[Any], likely: told.Ends, metric: str, mechanism: str
     ) -> None:
-        """Demand draws of all gaps where there are candidates: as many of each, and where gaps can be.
-
-        They are drawn together: models that predict the same have the same gap in each. Of a posterior's answers most
-        draws lie where gaps are likely to; of others a prior moves them away from there.
-        """
+        """Demand joint draws of candidates' gaps, in the metric's range and, for a posterior, in likely intervals."""
         if answer.HasField("draws") != (self.candidates is not None):
             raise Violation("draws are told if and only if models are candidates")
         if self.candidates is None:
@@ -187,7 +183,7 @@ class Gaps(Predicted):
 
 
 class Audit(Gaps):
-    """Asks about predictions that are sent."""
+    """A step that requests an audit of predictions in the request."""
 
     METHOD: ClassVar[str] = AUDIT
     PART: ClassVar[type[Message]] = AuditRequest
@@ -195,7 +191,7 @@ class Audit(Gaps):
     do: Literal["audit"]
 
     def head(self, world: World) -> AuditHeader:
-        """Make the header, but for what is told of predictions."""
+        """Return the header, without the array header of the predictions."""
         searched = None if self.candidates is None else self.candidates.of(int(world.number(self.predictions.models)))
         return AuditHeader(**self.question(world), by=self.by, candidates=searched, nonce=self.nonce.encode())
 

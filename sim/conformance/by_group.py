@@ -1,4 +1,4 @@
-"""The kinds of steps that ask for counts by group. A step's keys are the fields of its class."""
+"""The kinds of steps that request counts by group. A step's keys are the fields of its class."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ BY_GROUP = "/fairwall.compliance.v1.GroupService/ByGroup"
 GROUP_TERMS = "/fairwall.compliance.v1.GroupService/GetGroupTerms"
 
 COUNTED_MIN = 1e-4
-"""The least that counts by group cost."""
+"""Smallest epsilon of counts by group."""
 
 _SLACK = 2.0**-13
-"""By what part a rate may be below what epsilon allows, which is rounded down."""
+"""Relative amount by which a rate may be below what epsilon allows, because it is rounded down."""
 
 _FARTHEST = 70.0
-"""So many times its scale no noise is; with a probability of less than e^-60."""
+"""Noise in units of its scale that is exceeded with a probability of less than e^-60."""
 
 _NEAR = 1e-6
-"""So near to a whole number is one."""
+"""Tolerance of a whole number."""
 
 _STEP = 2.0**-16
-"""What scores are rounded to before they are added up."""
+"""Unit to which scores are rounded before they are added up."""
 
 _PRODUCT = 2.0**-20
-"""The unit of sums of products of probabilities."""
+"""Unit of sums of products of probabilities."""
 
 Array = NDArray[np.float64]
 
 
 class GroupTerms(Words):
-    """Asks for the terms of counts by group, which must be those that the target describes."""
+    """A step that requests the terms of counts by group, which must be those in the target's description."""
 
     do: Literal["group_terms"]
     name: str = ""
@@ -51,7 +51,7 @@ class GroupTerms(Words):
     expect: Expect = Expect()
 
     def run(self, world: World) -> None:
-        """Ask, and compare."""
+        """Request the terms, and compare them."""
         about = world.about(self.deployment)
         if not about.groups:
             raise NotRun("needs a deployment that counts by group")
@@ -78,11 +78,7 @@ class GroupTerms(Words):
 
 
 class ByGroup(Predicted):
-    """Asks for counts by group.
-
-    Unless told otherwise it asks by all attributes together, and for the selection rate of decisions, or the scoring
-    rate of scores.
-    """
+    """A step that requests counts by group: by default all attributes, and the selection or the scoring rate."""
 
     METHOD: ClassVar[str] = BY_GROUP
     PART: ClassVar[type[Message]] = wire.ByGroupRequest
@@ -92,7 +88,7 @@ class ByGroup(Predicted):
     measures: tuple[str | int, ...] | None = None
 
     def head(self, world: World) -> wire.ByGroupHeader:
-        """Make the header, but for what is told of predictions."""
+        """Return the header, without the array header of the predictions."""
         about = world.about(self.deployment)
         if not about.groups:
             raise NotRun("needs a deployment that counts by group")
@@ -108,22 +104,22 @@ class ByGroup(Predicted):
         plain = "selection_rate" if self.predictions.are_decisions else "scoring_rate"
         return (plain,) if self.measures is None else self.measures
 
-    def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
-        """Look at an answer, enter what it costs, and find its noise."""
-        answer, header = seen.messages[0], asked.header
+    def check_answer(self, world: World, request: Asked, seen: Seen) -> Result:
+        """Check an answer, enter its cost, and return its noise."""
+        answer, header = seen.messages[0], request.header
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
         self.check_rows(answer)
         counted = world.subject.target.counted(self.deployment or world.deployment)
         if counted is None:
             raise NotRun("needs the table of who is in which group")
-        predictions = self.in_the_order_of_the_deal(world, asked)
+        predictions = self.in_the_order_of_the_deal(world, request)
         if answer.release.least_share != world.about(self.deployment).least_share:
             raise Violation(f"an answer has the least share {answer.release.least_share}, which is not the policy's")
         if answer.release.rows:
             uniform, exact, noise = _look_at_rows(answer.release, header, counted, predictions)
         else:
             found = _look(answer.release, header, counted, predictions)
-            # Tables of one rate together: there may be many of them.
+            # Tables of the same rate are taken together: there may be many.
             alike: dict[tuple[float, int], list[Array]] = {}
             for noise, _, rate in found:
                 alike.setdefault((rate, noise.shape[1]), []).append(noise)
@@ -138,12 +134,12 @@ class ByGroup(Predicted):
 
 
 def number_of(measure: str | int) -> int:
-    """Return the number of a measure on the wire."""
+    """Return a measure's number on the wire."""
     return measure if isinstance(measure, int) else wire.Measure.Value(f"MEASURE_{measure.upper()}")
 
 
 def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> list[tuple[Array, Array, float]]:
-    """Check an answer's form, and return each table's noise, exact numbers, shape (rows, groups), and rate."""
+    """Check an answer's form; return each table's noise, exact numbers, shape (rows, groups), and rate."""
     models, whole, by = len(predictions), list(header.measures), list(header.by)
     likely = next((name for name in by if name in counted.likely), None)
     measures = [each for each in whole if each != wire.MEASURE_MEAN_SCORE]
@@ -178,17 +174,17 @@ def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> li
         steps, cells = np.rint((predictions - 0.5) / _STEP), counted.cells(by)
         exact = np.stack([np.bincount(cells, row, groups) for row in steps])
         noisy = calls.array(told.sums, "sums").astype(np.float64) / _STEP
-        # All scores together are public, but for how each is rounded: rows of noise sum up to 0 as they are rounded.
+        # The sum of all scores is public, up to rounding: the rows of noise sum to 0 for the rounded scores.
         found.append((_noise(noisy, exact, told.rate), exact, told.rate))
     return found
 
 
 def _products(counted: Counted, by: list[str], likely: str, inside: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Add up, in units, what each stratum's people have of probabilities: those of unknown value, and the others."""
+    """Return each stratum's sums of probabilities, in units: of people with unknown values, and of the others."""
     q, own, others = counted.likely[likely], counted.codes[likely], [name for name in by if name != likely]
     values, rest = q.shape[1], counted.cells(others) if others else np.zeros(len(q), np.intp)
     of_rest = np.eye(math.prod(len(counted.values[name]) for name in others))[rest]
-    sure = np.where(own[:, np.newaxis] == np.arange(values), 1.0, 0.0)  # nothing of whose value is unknown
+    sure = np.where(own[:, np.newaxis] == np.arange(values), 1.0, 0.0)  # a row of zeros for unknown values
     unknown = inside * (own < 0)
     square = np.einsum("sn,no,na,nb->soab", unknown, of_rest, q, q) / _PRODUCT
     first, second = np.triu_indices(values)
@@ -198,7 +194,7 @@ def _products(counted: Counted, by: list[str], likely: str, inside: NDArray[np.b
 
 
 def _groups(release: Any, header: Any, counted: Counted) -> int:
-    """Return how many groups an answer is about, once it says which, and what of them, as was asked."""
+    """Return the number of groups of an answer, which must name the requested attributes, values and measures."""
     asked = {name: list(counted.values[name]) for name in header.by}
     groups = math.prod(map(len, asked.values()))
     if release.groups != groups:
@@ -214,13 +210,13 @@ def _groups(release: Any, header: Any, counted: Counted) -> int:
 
 
 def _unlike(exact: Array) -> Array:
-    """Return how far exact numbers are from the mean of their rows, but for the last of each, which follows."""
+    """Return exact numbers less the mean of their rows, without the last of each row, which follows."""
     apart: Array = (exact - exact.mean(axis=1, keepdims=True))[:, :-1]
     return apart
 
 
 def _look_at_rows(release: Any, header: Any, counted: Counted, predictions: Array) -> tuple[Array, Array, Array]:
-    """Check the form of rows, and return uniform numbers, of each the exact one that it hides, and the noise."""
+    """Check the form of rows; return uniform numbers, the exact number that each hides, and the noise."""
     measures, cells = list(header.measures), counted.cells(list(header.by))
     groups = _groups(release, header, counted)
     if release.tables or release.HasField("sums"):
@@ -240,7 +236,7 @@ def _look_at_rows(release: Any, header: Any, counted: Counted, predictions: Arra
         if (np.abs(noise).sum(axis=1) > 2 * farthest * reaches).any():
             raise Violation("a row is farther from the exact one than noise of its rate ever is")
         uniform, of_size = group_law.uniform_of_ball(noise, part.rate, reaches)
-        # Sizes hide no number of their own.
+        # Sizes of rows and of the ball hide no exact number.
         hidden = np.pad(_unlike(exact), ((0, 0), (0, 2)))
         for numbers, more in zip(
             found, (np.append(uniform, of_size), np.append(hidden, 0.0), noise.ravel()), strict=True
@@ -250,7 +246,7 @@ def _look_at_rows(release: Any, header: Any, counted: Counted, predictions: Arra
 
 
 def _valued(measures: list[int], labels: NDArray[np.uint8], models: Array) -> tuple[Array, Array]:
-    """Return who is looked at by each measure of each model, and what it adds up of each, shape (measures, people)."""
+    """Return the people of each measure of each model, and their summands, shape (measures, people) each."""
     looked, values = [], []
     for row in models:
         for measure in measures:
@@ -265,7 +261,7 @@ def _valued(measures: list[int], labels: NDArray[np.uint8], models: Array) -> tu
 
 
 def _steps(part: Any, values: Array, looked: NDArray[Any]) -> list[Array]:
-    """Return what each person of a part counts in each row, by what is told of measures: they must all agree."""
+    """Return what each person of a part adds to each row; measures of the same row must agree."""
     reaches, found = list(part.reach), {0: np.ones(values.shape[1])}
     if not len(part.row) == len(part.offset) == len(part.slope) == len(values) or reaches[:1] != [1]:
         raise Violation("what is told of rows does not fit the measures, or they do not begin with people")
@@ -289,11 +285,11 @@ def _steps(part: Any, values: Array, looked: NDArray[Any]) -> list[Array]:
     return [found[row] for row in range(len(reaches))]
 
 
-def _noise(told: NDArray[Any], exact: Array, rate: float) -> Array:
-    """Take exact numbers from those that were told: whole numbers, whose rows sum up to 0."""
-    if told.shape != exact.shape:
-        raise Violation(f"a table has the shape {told.shape}; it should be {exact.shape}")
-    noise: Array = told.astype(np.float64) - exact
+def _noise(released: NDArray[Any], exact: Array, rate: float) -> Array:
+    """Return released numbers less exact ones: whole numbers whose rows sum to 0."""
+    if released.shape != exact.shape:
+        raise Violation(f"a table has the shape {released.shape}; it should be {exact.shape}")
+    noise: Array = released.astype(np.float64) - exact
     if (noise != np.rint(noise)).any():
         raise Violation("counts are no whole numbers")
     if noise.sum(axis=1).any():
@@ -309,7 +305,7 @@ def _require_rate(rate: float, allowed: float) -> None:
 
 
 def _questions(measures: list[int], labels: NDArray[np.uint8], models: Array) -> tuple[Array, Array]:
-    """Return who is looked at by each measure of each model, and who of these is a hit, shape (questions, people)."""
+    """Return the people of each measure of each model, and the hits among them, shape (questions, people)."""
     looked, hit = [], []
     everybody = np.ones(len(labels), np.bool_)
     for row in models:
@@ -326,9 +322,9 @@ def _questions(measures: list[int], labels: NDArray[np.uint8], models: Array) ->
     return np.array(looked).reshape(shape), np.array(hit).reshape(shape)
 
 
-def _strata(base: NDArray[Any], hits: NDArray[Any], asked: tuple[Array, Array]) -> NDArray[np.bool_]:
-    """Return who is in which stratum, shape (strata, people): whom all questions look at alike."""
-    (looked, hit), strata = asked, base.shape[1] if base.ndim == 2 else -1
+def _strata(base: NDArray[Any], hits: NDArray[Any], questions: tuple[Array, Array]) -> NDArray[np.bool_]:
+    """Return the members of each stratum, shape (strata, people): all questions treat them alike."""
+    (looked, hit), strata = questions, base.shape[1] if base.ndim == 2 else -1
     if base.shape != (len(looked), strata) or hits.shape != base.shape:
         raise Violation(f"strata of the shapes {base.shape} and {hits.shape} do not fit {len(looked)} questions")
     inside: NDArray[np.bool_] = np.ones((max(strata, 1), looked.shape[1]), np.bool_)

@@ -1,4 +1,4 @@
-"""Making calls that no honest client would make, and everything that a caller gets to see of what comes back."""
+"""Make calls that no honest client would make, and record everything that a caller sees of their ends."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NUMBERS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "fairwall.compliance.v1.ReleaseService": _SPENT,
 }
-"""The numbers that a service tells with a reason; with every other one, and every other service, it tells none."""
+"""Numbers that a service sends with a reason, by service and reason; all other reasons come without numbers."""
 
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 
@@ -51,10 +51,10 @@ _TRANSPORT = {
     "grpc-accept-encoding": _ENCODINGS,
     "accept-encoding": _ENCODINGS,
 }
-"""Metadata that a gRPC library may add by itself, and what it says there; beside it the time of day, in ``date``."""
+"""Metadata that a gRPC library may add, and their allowed values; the time of day, in ``date``, is also allowed."""
 
 _DATE_SECONDS = 2.0
-"""How far a server's ``date`` may be from the tester's clock: it has whole seconds, and says no more than that."""
+"""Largest difference in seconds between a server's ``date``, in whole seconds, and the tester's clock."""
 
 _SILENT = {
     grpc.StatusCode.UNAVAILABLE,
@@ -63,20 +63,20 @@ _SILENT = {
     grpc.StatusCode.CANCELLED,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
-"""How a call may fail without a reason: before the service itself could refuse it."""
+"""Statuses with which a call may fail without a reason, before the service itself could refuse it."""
 
 
 class Violation(Exception):
-    """What a server or a client does, and may not: all that is demanded raises it. The text is for people."""
+    """An act of a server or a client that the protocol forbids; every check raises it. The text is for people."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """All that a caller gets to see of one call.
+    """Everything that a caller sees of one call.
 
-    `reason` is the catalogue's name, empty where the call was not refused for a reason; `trailing` the trailing
-    metadata, without what the transport adds; `messages` what was answered; `numbers` what a refusal of compliance
-    tells beside its reason.
+    `reason` is the catalogue's name, empty if the call was not refused for a reason; `trailing` the trailing metadata,
+    without what the transport adds; `messages` the answer; `numbers` those that a refusal of compliance has beside its
+    reason.
     """
 
     status: grpc.StatusCode
@@ -93,23 +93,23 @@ class Seen:
 
     @property
     def text(self) -> str:
-        """What happened, for people."""
+        """The end of the call, in words for people."""
         if self.answered:
             return "was answered"
         return f"was refused as {self.reason}" if self.reason else f"failed as {self.status.name} ({self.details})"
 
 
 def dial(address: str, server: str, run: str, credentials: Credentials | None, *, tls: bool = True) -> grpc.Channel:
-    """Open a channel of its own, with nothing retried, to the `server` of a `run`, which must be the one that answers.
+    """Open a separate channel, without retries, to the `server` of a `run`, which must be the one that answers.
 
-    The credentials are the caller's; an authority alone (no certificate) for who shows none. Without `tls` the caller
-    speaks plain text.
+    The credentials are the caller's; without a certificate, only an authority, the caller shows none. Without `tls` the
+    caller uses plain text.
     """
     options = [
         ("grpc.ssl_target_name_override", server_name_of(run, server)),
         ("grpc.enable_retries", 0),
         ("grpc.enable_http_proxy", int(not is_loopback(address))),
-        # Every channel is a connection: one caller's fate is not another's.
+        # Every channel has its own connection, so callers do not affect each other.
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
@@ -129,7 +129,7 @@ def dial(address: str, server: str, run: str, credentials: Credentials | None, *
 
 
 def method_types(method: str) -> tuple[type[Message], type[Message], bool, bool]:
-    """Return a method's request and response types, and whether each of the two is a stream."""
+    """Return a method's request and response types, and whether each is a stream."""
     service, _, name = method.strip("/").partition("/")
     found: Any = descriptor_pool.Default().FindServiceByName(service).FindMethodByName(name)
     if found is None:
@@ -151,10 +151,7 @@ def start(
     *,
     streamed: bool = False,
 ) -> Any:
-    """Start a call of bytes that may be no messages; :func:`finish` waits for it.
-
-    Where it is `streamed`, as if its method took a stream, whichever it takes.
-    """
+    """Start a call of bytes that may be no messages, as a stream if `streamed`; :func:`finish` waits for its end."""
     try:
         _, _, streams_in, streams_out = method_types(method)
     except KeyError:
@@ -169,7 +166,7 @@ def start(
 
 
 def finish(method: str, call: Any) -> Seen:
-    """Wait for a call's end, and look at all that came back."""
+    """Wait for a call's end, and return everything that came back."""
     try:
         _, response, _, streams_out = method_types(method)
     except KeyError:
@@ -188,23 +185,23 @@ def finish(method: str, call: Any) -> Seen:
         raise Violation("an answer came with a text beside it")
     _require_quiet(call.initial_metadata(), ())
     told = (_decoded(response, data) for data in answers)
-    # Whatever is asked for gaps, what comes back is an answer, by itself or in a message of its own.
+    # Every request for gaps gets an answer, by itself or within another message.
     return Seen(grpc.StatusCode.OK, "", "", (), tuple(getattr(message, "answer", message) for message in told))
 
 
 def array(message: Any, what: str) -> NDArray[Any]:
-    """Read an array of an answer, which must be one."""
+    """Return an array of an answer; raise Violation if it is malformed."""
     try:
         return arrays.from_message(message)
     except arrays.ArrayError as error:
         raise Violation(f"{what}: {error}") from None
 
 
-def numbers(message: Any, what: str, count: int, each: str) -> NDArray[np.float64]:
-    """Read an array of an answer, which must have one float64 for each of so many."""
+def numbers(message: Any, what: str, count: int, item: str) -> NDArray[np.float64]:
+    """Return an answer's array of `count` float64 numbers, one for each `item`; raise Violation if it differs."""
     values = array(message, what)
     if values.dtype != np.float64 or values.shape != (count,):
-        raise Violation(f"{what}: must be one float64 a {each}, not {values.dtype} of shape {values.shape}")
+        raise Violation(f"{what}: must be one float64 a {item}, not {values.dtype} of shape {values.shape}")
     return values.astype(np.float64, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""Reads cases: data files that anybody can add to, a folder for each kind of thing under test."""
+"""Read cases: data files that anybody can add to, in one folder per kind of thing under test."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SHIPPED = Path(__file__).with_name("cases")
 class Case(Words):
     """One numbered check: a letter for what is tested, and three digits.
 
-    Its sentence is of a page in docs/, word for word: what is tested. Its subject is its file's name. With `accounts`
-    it is watched what callers have left, as in every case but those that test it otherwise. It is put to each of the
-    `services`, one after another: what it says of audits it says of all of them (`sim.conformance.services`). Each step
-    is, or, where services are looked at `apart`, the whole case.
+    `sentence` is quoted verbatim from a page in docs/: it is what is tested. `subject` is the file's name. With
+    `accounts` callers' remaining budgets are checked, as in every case but those that do so otherwise. A case is
+    written for audits, and is run on each of the `services` (`sim.conformance.services`): each step on all of them or,
+    if `apart`, the whole case on one after another.
     """
 
     number: str = Field(pattern=r"^[A-Z][0-9]{3}$")

@@ -1,4 +1,4 @@
-"""Certificates for a test: the ones that a deployment has, and others that an honest authority would never sign."""
+"""Issue certificates for a test: a deployment's own, and others that an honest authority would never sign."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DAYS = 30
 
 
 class Authority:
-    """An authority that signs whatever it is asked to. Nobody looks at its common name."""
+    """An authority that signs any certificate. Nobody reads its common name."""
 
     def __init__(self, name: str) -> None:
         self._name = _common_name(name)
@@ -41,9 +41,9 @@ class Authority:
     ) -> Credentials:
         """Sign a certificate.
 
-        Its SAN URIs say whom it names as a caller. Its SAN DNS name is `server`, for which it may stand where it
-        `serves`. It is `valid` for so long from now (negative: it has expired), and `begins` at a time that is counted
-        from now.
+        Its SAN URIs name it as a caller. Its SAN DNS name is `server`; it may be used by that server if it `serves`.
+        `valid` is the time from now until it expires (negative: it has expired), and `begins` the time from now until
+        it is valid.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri) for uri in uris]
@@ -70,7 +70,7 @@ class Authority:
     def party(
         self, run: str, party: str, name: str = "", *, serves: bool = False, valid: timedelta = timedelta(days=_DAYS)
     ) -> Credentials:
-        """Sign the certificate that a party of a run has."""
+        """Sign the certificate of a party of a run."""
         return self.issue(uri_of(run, party, name), server=server_name_of(run, party) if serves else "", valid=valid)
 
     def revoked(
@@ -80,7 +80,7 @@ class Authority:
         until: timedelta = timedelta(days=_DAYS),
         changes: bool = False,
     ) -> str:
-        """Sign a list of revoked certificates, PEM; with `changes` it says of itself that it has changes alone."""
+        """Sign a list of revoked certificates, PEM; with `changes` it is marked as a list of changes only."""
         now = datetime.now(UTC)
         builder = (
             x509.CertificateRevocationListBuilder()
@@ -116,7 +116,7 @@ class Authority:
 
 
 def write(folder: Path, credentials: Credentials) -> None:
-    """Write credentials as a party is given them: three files, the key for its owner alone."""
+    """Write credentials as a party gets them: three files, the key readable by its owner alone."""
     folder.mkdir(parents=True, mode=0o700)
     for name in ("authority", "certificate", "key"):
         descriptor = os.open(folder / f"{name}.pem", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -125,7 +125,7 @@ def write(folder: Path, credentials: Credentials) -> None:
 
 
 def read(folder: Path) -> Credentials:
-    """Read credentials without a look at whom they name, which may be nobody."""
+    """Read credentials without checking their names, which may be nobody's."""
     authority, certificate, key = (
         (folder / f"{name}.pem").read_text(encoding="ascii") for name in ("authority", "certificate", "key")
     )

@@ -1,7 +1,8 @@
-r"""The kinds of steps that ask mechanisms whose answers are no gap and noise: choices, counts and noisy attributes.
+r"""The kinds of steps for mechanisms whose answers are not a gap plus noise: choices, counts and noisy attributes.
 
-Each answer, or what can be worked out from answers, is made into a number that is uniform if the mechanism has its law,
-by a draw between P(less) and P(not more); then it is tested as all noise is (`sim.conformance.survey`).
+Each answer, or a number computed from answers, is mapped to a number that is uniform if the mechanism has its
+distribution, by a draw between P(less) and P(not more); then it is tested like all noise
+(`sim.conformance.dependence`).
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ from sim.conformance.vocabulary import Predictions, Words
 from sim.conformance.world import PLACES, World
 
 _THRESHOLD, _POSITIVES = 0.1, 3
-"""What a policy's sparse vector compares gaps with, and how many it may find above."""
+"""Threshold for gaps of a policy's sparse vector, and the most answers above it."""
 
 _DRAWS, _FEWER = 50_000, 2_000
 
 _P = 1e-12
-"""Of one look at a sound server that is no survey."""
+"""Probability that one check outside a survey accuses a sound server."""
 
 
 def _ask(
@@ -62,7 +63,7 @@ def _ask(
     epsilon: float,
     candidates: Searched | None = None,
 ) -> Seen:
-    """Ask for a batch of any predictions, which must be answered."""
+    """Request a batch of any predictions, which must be answered, and check all but its noise."""
     own = {"caller": caller, "deployment": deployment, "metric": metric, "by": by, "epsilon": epsilon}
     searched, count = candidates, Predictions(models=len(rows))
     asked = Audit(do="audit", id=f"{name}-{world.step}", candidates=searched, predictions=count, **own)
@@ -71,7 +72,7 @@ def _ask(
     asked = step.asked_about(world, np.asarray(rows, np.float64))
     seen: Seen = step.ask(world, asked)
     step.expect.check_end(seen)
-    # Looks at everything about it that is not noise.
+    # Checks everything about the answer but its noise.
     step.check_answer(world, asked, seen)
     return seen
 
@@ -97,7 +98,7 @@ def _of_group(world: World, models: int) -> Array:
 
 
 class Verdicts(Words):
-    """Asks a sparse vector which of many models that are alike are above its limit, again and again."""
+    """A step that asks a sparse vector which of many models with equal gaps, 0 or 1 by `fair`, exceed its threshold."""
 
     do: Literal["verdicts"]
     calls: int = Field(ge=1)
@@ -107,7 +108,7 @@ class Verdicts(Words):
     fair: bool = True
 
     def run(self, world: World) -> None:
-        """Ask, and look at where the first and the last yes are."""
+        """Request verdicts, and test the places of the first and the last yes."""
         people, gap = world.people(), 0.0 if self.fair else 1.0
         size = int(stratum(self.metric, people.labels).sum())
         moves = global_sensitivity(unsigned(self.metric), size, minimum_group=world.about().minimum_group)
@@ -139,10 +140,7 @@ class Verdicts(Words):
 
 
 class Choices(Words):
-    """Asks for the fairest of some models, one of them without a gap and the others with the largest, again and again.
-
-    `place` says which of them has no gap; all of them where it is -1.
-    """
+    """A step that requests the fairest model repeatedly; that at `place` (-1: all) has no gap, others the largest."""
 
     do: Literal["choices"]
     calls: int = Field(ge=1)
@@ -152,14 +150,14 @@ class Choices(Words):
     place: int = 0
 
     def run(self, world: World) -> None:
-        """Ask, and count the choices."""
+        """Request choices, and count them."""
         size = int(stratum(self.metric, world.people().labels).sum())
         sensitivity = global_sensitivity(unsigned(self.metric), size, minimum_group=world.about().minimum_group)
         rows = _alike(world, self.models) if self.place < 0 else _of_group(world, self.models)
         rows[max(self.place, 0)] = 0.5
         accepted = math.exp(-self.epsilon / (2 * sensitivity)) if self.place >= 0 else 1.0
         others = self.models
-        # The fair one accepts for sure, and comes before all others that would: see fairwall.laws.selection.
+        # The fair model accepts for sure, and wins if it comes before all that would: see fairwall.laws.selection.
         likely = (1 - (1 - accepted) ** others) / (others * accepted)
         watched, number = max(self.place, 0), 0
         chosen = np.empty(self.calls, np.int64)
@@ -170,7 +168,7 @@ class Choices(Words):
                 raise Violation("a choice is 1 for one model and 0 for all others")
             chosen[number] = int(np.argmax(answers))
         _require_rate(int((chosen == watched).sum()), self.calls, likely, "the model without a gap was chosen")
-        # All that have the same gap are as likely.
+        # All models with the same gap are equally likely.
         rest = [place for place in range(self.models) if place != watched]
         halves = chosen[chosen != watched]
         low = int(np.isin(halves, rest[: len(rest) // 2]).sum())
@@ -178,14 +176,14 @@ class Choices(Words):
 
 
 class NoisyAttributes(Words):
-    """Asks accounts for randomised response about each person, and reads the noisy attributes out of the answers."""
+    """A step that has accounts buy randomised response about each person, and derives the noisy attributes."""
 
     do: Literal["noisy_attributes"]
     callers: tuple[str, ...]
     epsilon: float
 
     def run(self, world: World) -> None:
-        """Ask, and look at who was turned over."""
+        """Request answers, and test which attributes were flipped."""
         truth, size, least = world.people().protected, world.about().people, world.about().minimum_group
         probability = turning_probability(self.epsilon)
         batches = []
@@ -196,7 +194,7 @@ class NoisyAttributes(Words):
             answers = _gaps(first)
             noisy = (answers > 0).astype(np.uint8)
             known = np.clip((noisy.sum() - size * probability) / (1 - 2 * probability), 1, size - 1)
-            # No gap is larger than that among groups as small as may be.
+            # No gap is larger than between the smallest allowed groups.
             expected = np.clip(np.where(noisy == 1, 1 / known, -1 / (size - known)), -1 / least, 1 / least)
             if not np.allclose(answers, expected, rtol=0, atol=1e-9):
                 raise Violation("answers do not follow from noisy attributes")
@@ -212,7 +210,7 @@ class NoisyAttributes(Words):
 
 
 class NoisySizes(Words):
-    """Asks accounts for noisy counts: what each buys once is how many are disadvantaged, which later answers tell."""
+    """A step that has accounts buy noisy counts: the disadvantaged count once, which later answers reveal."""
 
     do: Literal["noisy_sizes"]
     callers: tuple[str, ...]
@@ -220,13 +218,13 @@ class NoisySizes(Words):
     metric: str = "sp"
 
     def run(self, world: World) -> None:
-        """Ask, and look at the noise on sizes."""
+        """Request answers, and test the noise on the counts."""
         about, people = world.about(), world.people()
         inside = stratum(self.metric, people.labels)
         n, n0 = int(inside.sum()), int((people.protected[inside] == 0).sum())
         least = about.minimum_group
         sizes = np.arange(least, n - least + 1)
-        # Of the group's own predictions, as compliance computes their gap for each size that it might have bought.
+        # The gap that compliance computes for predictions equal to the group, for each size that it may have bought.
         total = n - n0
         sums = np.clip((sizes - n0) / 2, np.maximum(0, total - (n - sizes)), np.minimum(sizes, total))
         told = (total - sums) / (n - sizes) - sums / sizes
@@ -240,7 +238,7 @@ class NoisySizes(Words):
                 raise Violation(f"an answer of {answer:.4g} does not follow from any noisy count")
             name = "unseen" if world.service in PLACES else about.mechanism
             low, high = self._ends(name, about.batch_delta, int(sizes[place]), n0)
-            # The first and the last stand for all that noise moved beyond them.
+            # The first and the last size include all noise beyond them.
             low, high = low if place else 0.0, high if place < len(sizes) - 1 else 1.0
             centred = 2 * _drawn_between(np.array([low]), np.array([high])) - 1
             batches.append(Batch({"caller": caller}, centred, np.zeros(1), np.zeros(1)))
@@ -248,7 +246,7 @@ class NoisySizes(Words):
 
     def _ends(self, mechanism: str, delta: float, size: int, n0: int) -> tuple[float, float]:
         ends = np.array([size - n0 - 0.5, size - n0 + 0.5])
-        if mechanism in ("cube", "unseen"):  # whose model predicts the same for all has no coordinate, if that is seen
+        if mechanism in ("cube", "unseen"):  # a constant model has no coordinate if its predictions are seen
             low, high = cube_scales(int(mechanism == "unseen"), self.epsilon).law.distribution(ends)
             return float(low), float(high)
         if mechanism in ("counts-gaussian", "low-rank"):
@@ -263,13 +261,13 @@ class NoisySizes(Words):
 
 
 def _geometric(most: int, rate: float) -> float:
-    """Return P(noise <= most) of noise with P(k) in proportion to rate^|k|."""
+    """Return P(noise <= most) for noise with P(k) proportional to rate^|k|."""
     tail = rate ** (-most if most < 0 else most + 1) / (1 + rate)
     return tail if most < 0 else 1 - tail
 
 
 class NoisySums(Words):
-    """Asks noisy counts for many batches at an epsilon that is large enough for nothing to be moved or rounded."""
+    """A step that requests many batches of noisy counts, at an epsilon so large that nothing is moved or rounded."""
 
     do: Literal["noisy_sums"]
     callers: tuple[str, ...] = ("developer", "other")
@@ -281,7 +279,7 @@ class NoisySums(Words):
     mechanism: str = ""
 
     def run(self, world: World) -> None:
-        """Ask, and look at the noise."""
+        """Request answers, and test their noise."""
         about, people, rng = world.about(), world.people(), np.random.default_rng(5)
         mechanism = self.mechanism or about.mechanism
         batches, wanted, told, nearer = [], 0, 0, 0.0
@@ -327,8 +325,8 @@ class NoisySums(Words):
             wanted += models
             told += int((~np.isnan(low)).sum())
             held.append(float(np.mean((low <= exact) & (exact <= high))))
-            # What comes from one cube shares its size: only batches are independent, whose shares Chernoff's bound
-            # holds for as well (Hoeffding 1963, theorem 1).
+            # Noise from one cube shares its size: only batches are independent. Chernoff's bound holds for their
+            # shares too (Hoeffding 1963, theorem 1).
             sizes.append(models if mechanism in ("counts", "counts-gaussian") else 1)
             nearer += float(np.sum(np.abs((low + high) / 2 - exact) - np.abs(answers - exact) / 2))
         require_nothing_depends(batches)
@@ -343,14 +341,14 @@ class NoisySums(Words):
 def _of_two_cubes(
     noise: NDArray[np.float64], values: NDArray[np.float64], epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Make of a batch's noise on sums, where N0 is known, numbers that are uniform on [-1, 1] and independent."""
+    """Map a batch's noise on sums, with N0 known, to independent numbers that are uniform on [-1, 1]."""
     split = best_split(values, epsilon, 2.0**-20, size_known=True)
     if not len(split.common):
         return 2 * made_uniform(noise / split.own.halves, split.own_law.scale) - 1
     if not split.own.sides:
         common = np.linalg.lstsq(split.weights, noise)[0].astype(np.float64)
         return 2 * made_uniform(common, split.law.scale) - 1
-    # Of both kinds together: one model's, or the size of what no common sum can have made.
+    # Both kinds together: one model's noise, or the size of the part that no common sum can make.
     weights, halves = split.weights, split.own.halves
     sizes = [rng.gamma(law.sides + 1, law.scale, _DRAWS) for law in (split.law, split.own_law)]
     if len(weights) <= weights.shape[1] + 1 or rng.random() < 0.5:
@@ -363,7 +361,7 @@ def _of_two_cubes(
 
 
 class Silence(Words):
-    """Asks propose-test-release for batches of one model, and counts those whose groups did not pass the test."""
+    """A step that requests batches from propose-test-release, and counts those whose groups passed the test."""
 
     do: Literal["silence"]
     calls: int = Field(ge=1)
@@ -371,13 +369,13 @@ class Silence(Words):
     metric: str = "sp"
 
     def run(self, world: World) -> None:
-        """Ask, and count."""
+        """Request answers, and count those with numbers."""
         about, people = world.about(), world.people()
         inside = stratum(self.metric, people.labels)
         n, n0 = int(inside.sum()), int((people.protected[inside] == 0).sum())
         distance = max(0, min(n0, n - n0) - proposed_size(n, minimum_group=about.minimum_group) + 1)
         rate = math.exp(-self.epsilon * TEST_SHARE)
-        # The least noise that fails too seldom, and the noise that passes from here.
+        # Noise alone reaches this value with a probability of at most delta; distance and noise must reach it.
         passing = 1
         while rate**passing / (1 + rate) > about.batch_delta:
             passing += 1
@@ -393,11 +391,11 @@ class Silence(Words):
 
 
 class NoisyCells(Words):
-    """Asks accounts about one model that accepts some people of each label, who make two cells of these.
+    """A step about a model that accepts some people of each label, so that each label has two cells of people.
 
-    Its gaps, by the first metric and, for nothing, by the others, follow from how many of each cell are disadvantaged,
-    with noise, by each protected column. All accounts ask under one id. Of so many `candidates`, which are all this
-    model, cells are bought in rounds, which part epsilon.
+    Gaps of the first metric, and free ones of the others, follow from the noisy counts of each cell's disadvantaged, by
+    each protected column. All accounts use the same request ids. With `candidates`, which are copies of the model,
+    cells are bought in rounds that divide epsilon.
     """
 
     do: Literal["noisy_cells"]
@@ -408,7 +406,7 @@ class NoisyCells(Words):
     candidates: int = 0
 
     def run(self, world: World) -> None:
-        """Ask, and look at the noise in the cells."""
+        """Request answers, and test the noise in the cells."""
         batches, parts = [], self._parts()
         rows = {by: self._model(world.people(by=by)) for by in self.by}
         drawn = {by: self._drawn(world, rows[by], by, parts) for by in self.by}
@@ -432,7 +430,7 @@ class NoisyCells(Words):
                 raise Violation(f"noise by {one} goes with that by {other}")
 
     def _parts(self) -> list[float]:
-        """Return the epsilon of each round: of a search of many there are three, one for eight and one for two left."""
+        """Return the epsilon of each round: a search of many models has three, with all, eight and two models left."""
         rounds = 1 + sum(left < self.candidates for left in (8, 2))
         return [self.epsilon if rounds == 1 else math.nextafter(self.epsilon / rounds, 0.0)] * rounds
 
@@ -440,7 +438,7 @@ class NoisyCells(Words):
         return np.tile(row, (3 if number else max(self.candidates, 1), 1))
 
     def _model(self, people: People) -> Array:
-        """Make a model of unlike shares of both groups: where they are alike, many counts say that there is no gap."""
+        """Return a model that accepts unlike shares of the groups: with equal shares many counts would give no gap."""
         rows = np.full((1, len(people.labels)), 0.5)
         for label in (0, 1):
             inside = np.flatnonzero(people.labels == label)
@@ -449,7 +447,7 @@ class NoisyCells(Words):
         return rows
 
     def _drawn(self, world: World, rows: Array, by: str, parts: list[float]) -> Array:
-        """Draw the answers of a sound server, (draws, metrics): they follow from noisy counts of public cells."""
+        """Return simulated answers of a sound server, shape (draws, metrics), from noisy counts of public cells."""
         about, people, rng = world.about(), world.people(by=by), np.random.default_rng()
         asked = [
             AskedBatch(metric, self._asked(rows, number), people.labels, about.metrics)
@@ -466,21 +464,21 @@ class NoisyCells(Words):
             row[:] = [_answer_of_cells(batch, bought, about.minimum_group) for batch in asked]
         return found
 
-    def _batch(self, caller: str, by: str, told: Array, drawn: Array) -> Batch:
-        """Return where answers stand among those that a sound server may give."""
-        below, alike = (each.sum(axis=0) for each in (drawn < told - _ALIKE, np.abs(drawn - told) <= _ALIKE))
-        ranks = (below + np.random.default_rng().random(len(told)) * (alike + 1)) / (len(drawn) + 1)
-        return Batch({"caller": caller, "by": by}, 2 * ranks - 1, np.zeros(len(told)), told)
+    def _batch(self, caller: str, by: str, answers: Array, drawn: Array) -> Batch:
+        """Return the ranks of answers among simulated ones, as numbers that are uniform on [-1, 1]."""
+        below, alike = (each.sum(axis=0) for each in (drawn < answers - _ALIKE, np.abs(drawn - answers) <= _ALIKE))
+        ranks = (below + np.random.default_rng().random(len(answers)) * (alike + 1)) / (len(drawn) + 1)
+        return Batch({"caller": caller, "by": by}, 2 * ranks - 1, np.zeros(len(answers)), answers)
 
 
 _ANSWERS, _ALIKE = 1_000, 1e-7
 
 
-def _answer_of_cells(batch: AskedBatch, bought: list[Purchase], least: int) -> float:
-    """Return the answer about the first model of a metric of one stratum: see `fairwall.laws.posterior`."""
+def _answer_of_cells(batch: AskedBatch, purchases: list[Purchase], least: int) -> float:
+    """Return the answer about the first model, for a metric of one stratum: see `fairwall.laws.posterior`."""
     (stratum,) = batch.strata
-    n, seen = stratum.people, seen_by(merged(bought), stratum)
-    size = float(np.clip(disadvantaged_among(bought, stratum.members)[0], least, n - least))
+    n, seen = stratum.people, seen_by(merged(purchases), stratum)
+    size = float(np.clip(disadvantaged_among(purchases, stratum.members)[0], least, n - least))
     u = float(joint.posterior(stratum.gram, seen, size / n, n).near().mean[0])
     total = float(stratum.totals[0])
     sum0 = float(np.clip(size * stratum.means[0] + u, max(0.0, total - (n - size)), min(total, size)))
@@ -489,10 +487,10 @@ def _answer_of_cells(batch: AskedBatch, bought: list[Purchase], least: int) -> f
 
 
 class Follows(Words):
-    """Buys cells, or noisy attributes, and asks on for nothing: what costs nothing follows from what was bought.
+    """A step that buys cells or noisy attributes, and requests free answers, which must follow from the purchase.
 
-    The same question under other ids gets the same answers then, whatever was asked between. A later step asks `again`
-    what was bought by the one that has this `name`. Gaps are by a protected column where `by` names one.
+    The same question under other ids must get the same answers, whatever was requested between. With `again` the step
+    repeats the questions of an earlier step with that `name`. `by` names the protected column of the gaps.
     """
 
     do: Literal["follows"]
@@ -505,7 +503,7 @@ class Follows(Words):
     models: int = 8
 
     def run(self, world: World) -> None:
-        """Buy, ask, and compare."""
+        """Buy, request free answers, and compare them."""
         people, rng = world.about(self.deployment).people, np.random.default_rng(6)
         rows = [(rng.random((self.models, people)) < share).astype(np.float64) for share in (0.5, 0.3)]
         if not self.again and self._ask(world, "buys", "sp", rows[0], self.epsilon)[1] != self.epsilon:
@@ -528,15 +526,15 @@ class Follows(Words):
 
 
 _QUESTIONS = (("sp", 0), ("fpr", 0), ("sp", 1))
-"""Metrics, and which models."""
+"""Questions: a metric, and the index of the models."""
 
 
 class Revealed(Words):
-    """Has accounts spend a batch each on finding out who is disadvantaged, and counts who is named right.
+    """A step that has accounts spend a batch each on identifying the disadvantaged, and counts correct guesses.
 
-    One model picks each person. Of both groups the mean of the shares that are named right must not be above `most` on
-    average, by seven times what it is uncertain by, and by no less than a spread of `_LEAST_SPREAD` would have it: a
-    sound server is accused with a probability of about 1e-7, by a normal distribution.
+    One model picks each person. The mean over accounts of the two groups' average share of correct guesses must not be
+    above `most` by more than seven times its uncertainty, which is taken for at least that of a spread of
+    `_LEAST_SPREAD`: a sound server is accused with a probability of about 1e-7, by a normal distribution.
     """
 
     do: Literal["revealed"]
@@ -545,11 +543,11 @@ class Revealed(Words):
     most: float
 
     def run(self, world: World) -> None:
-        """Ask, guess, and count."""
+        """Request answers, guess from them, and count."""
         lost, right = world.people().protected == 0, []
         for caller in self.callers:
             answers = _gaps(_ask(world, np.eye(len(lost)), "reveals", caller=caller, epsilon=self.epsilon))
-            # Who is disadvantaged makes a gap below 0; of equals some are drawn.
+            # A disadvantaged person's gap is below 0; ties are broken at random.
             order = np.lexsort((np.random.default_rng().random(len(lost)), answers))
             named = np.isin(np.arange(len(lost)), order[: int(lost.sum())])
             right.append((np.mean(named[lost]) + np.mean(~named[~lost])) / 2)
@@ -564,7 +562,7 @@ _SURE, _LEAST_SPREAD = 7.0, 0.02
 
 
 class NeverExact(Words):
-    """Asks a mechanism whose law is not known: no account is told the exact gaps, nor what another one is told."""
+    """A step for mechanisms of unknown distribution: no account may get exact gaps, or another account's answers."""
 
     do: Literal["never_exact"]
     callers: tuple[str, ...]
@@ -573,7 +571,7 @@ class NeverExact(Words):
     metrics: tuple[str, ...] = ("sp", "abs_eo", "fpr")
 
     def run(self, world: World) -> None:
-        """Ask, and compare."""
+        """Request answers, and compare them."""
         rows = np.random.default_rng(9).random((self.models, world.about().people))
         met = list[bool]()
         for metric in self.metrics:
@@ -585,7 +583,7 @@ class NeverExact(Words):
                     answers = _gaps(_ask(world, rows, name, caller=caller, metric=metric, epsilon=epsilon))
                     if np.mean(np.abs(answers - exact) < 1e-6) > 0.2:
                         raise Violation(f"answers of {metric} at epsilon {epsilon:,g} are the exact gaps")
-                    # At no gap or at the range's end many meet, and so do answers from a few noisy whole numbers.
+                    # Many answers are equal at a gap of 0, at the range's end, or from a few noisy whole numbers.
                     met += [np.array_equal(answers, other) for other in before if len(np.unique(answers)) > _FEW]
                     before.append(answers)
         if len(met) > _FEW and sum(met) > _MEET * len(met):
@@ -594,10 +592,10 @@ class NeverExact(Words):
 
 _FEW = 3
 _MEET = 0.8
-"""How many pairs of accounts may be told the same: a few noisy whole numbers are the same by chance, now and then."""
+"""Largest share of pairs of accounts with equal answers: a few noisy whole numbers are equal now and then."""
 
 
 def _require_rate(count: int, size: int, probability: float, what: str) -> None:
-    """Demand that something comes about as often as it should: Chernoff's bound, on both sides."""
+    """Demand an event's right frequency, by Chernoff's bound."""
     if size and size * bounds.divergence(count / size, probability) > math.log(2 / _P):
         raise Violation(f"{what} {count} times of {size}; it should be in {probability:.3g} of them")

@@ -1,4 +1,4 @@
-"""Judges a developer's client: each case starts it against a `judge.Judge`, and looks at what it sent."""
+"""Test a developer's client: each case starts it against a `judge.Judge`, and checks what it sent."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SECONDS = 120.0
 
 
 class Client(Words):
-    """Starts the client under test, against a server with the certificate `shows`, a folder of the kit.
+    """A step that starts the client under test, against a server with the certificate `shows`, a folder of the kit.
 
-    After the first audit, which is lost, the server has that of `then_shows`. It answers connections with what it
-    `speaks`. So many audits are lost on the way back (`lose`), and end as `fails` has it, see `Judge`; with `refuse`
-    all are refused for this reason. `offer` has terms that are other than usual.
+    After the first audit, which is lost, the server has the certificate `then_shows`. It answers connections with what
+    it `speaks`. `lose` audits are lost on the way back, and end with `fails`, see `Judge`; with `refuse` all are
+    refused for this reason. `offer` has unusual terms.
 
-    The client must end with status 0 if it was answered, else with another. So many `audits` must have arrived, at
-    least and at most; where it must be `silent`, nothing at all.
+    The client must end with status 0 if it was answered, else with another. `audits` is the least and the most audits
+    that must arrive; if the client must be `silent`, no call at all.
     """
 
     do: Literal["client"]
@@ -47,7 +47,7 @@ class Client(Words):
     silent: bool = False
 
     def run(self, world: World) -> None:
-        """Start it, wait, and judge."""
+        """Start the client, wait for its end, and judge it."""
         if self.speaks == "TLS":
             judge, status = self._judged(world, Surroundings())
             self._check(judge, status)
@@ -91,17 +91,16 @@ class Client(Words):
 
 
 class Clients(Words):
-    """Starts the client several times, and looks at all its request ids together.
+    """A step that starts the client several times, and tests all its request ids together.
 
-    Half of the runs are at the same time, by a clock that stands, and have the same number as a process: what an id is
-    made of then must be random.
+    Half of the runs have the same frozen clock and process id: the ids must then differ by something random.
     """
 
     do: Literal["clients"]
     runs: int = Field(default=3, ge=2, le=5)
 
     def run(self, world: World) -> None:
-        """Start it again and again."""
+        """Start the client repeatedly, and test its ids."""
         found = [self._ids(world, Surroundings()) for _ in range(self.runs)]
         ids.require_nameless(found, "a request id")
         ids.require_unguessable([*found, *self._at_once(world)])
@@ -131,13 +130,13 @@ _TOLD = {"USER": ids.USER, "LOGNAME": ids.USER, "HOSTNAME": ids.MACHINE}
 
 _HANDSHAKE = b"\x16\x03"
 _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
-"""A handshake failed, in TLS."""
+"""TLS alert for a failed handshake."""
 _SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-"""How a server of HTTP/2 begins."""
+"""First frame of an HTTP/2 server."""
 
 
 class Deaf:
-    """Listens, notes how each connection begins, and does not shake hands, for as long as the context lasts."""
+    """A server that records how each connection begins, and never shakes hands, for as long as the context lasts."""
 
     def __init__(self, speaks: str) -> None:
         self._says = {"plain text": _SETTINGS, "an alert": _ALERT, "nothing": b""}[speaks]

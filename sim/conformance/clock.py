@@ -1,7 +1,7 @@
-"""Tells a program under test another time than it is: a library that is loaded before its own, where it uses libc's.
+"""Set another time for a program under test, by a library that is loaded before its own and replaces libc's clock.
 
-A program that asks the kernel itself, or was linked without libc, is not told; the library counts how often it was
-asked, so that such a program is known for one.
+A program that asks the kernel itself, or is linked without libc, does not see it; the library counts how often it was
+called, so that such a program is recognised.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _COMPILERS = ("cc", "gcc", "clang")
 
 
 def surroundings(folder: Path, *, frozen: bool = False, machine: str = "") -> Surroundings:
-    """Make what a program is started in, so that a file of the folder tells it the time.
+    """Return surroundings in which a program reads its time from a file in the folder.
 
-    Where the clock is `frozen` it stands still, at the same time for every program that is started with this folder,
-    and its number as a process is always the same. `machine` is what its machine is called; by default what it is.
+    A `frozen` clock stands still, at the same time for all programs with this folder, and the process id is fixed. A
+    non-empty `machine` is the machine's name.
     """
     library, told = folder / "clock.so", folder / "clock"
     if not sys.platform.startswith("linux"):
@@ -37,31 +37,31 @@ def surroundings(folder: Path, *, frozen: bool = False, machine: str = "") -> Su
         _compile(library)
         told.touch()
     stands_at = (int(library.stat().st_mtime) + 1) * _SECOND if frozen else 0
-    with told.open("r+b") as file:  # in place: another program may look at it
+    with told.open("r+b") as file:  # in place: another program may have it mapped
         file.write(_LAYOUT.pack(0, stands_at, 0, _PROCESS if frozen else 0))
     variables = {"LD_PRELOAD": str(library), "FAIRWALL_CLOCK": str(told)}
     return Surroundings(variables={**variables, **({"FAIRWALL_MACHINE": machine} if machine else {})})
 
 
 def process_names() -> tuple[str, str]:
-    """Return how the number of a process may be written, where its clock stands."""
+    """Return the forms in which the process id of a program with a frozen clock may be written."""
     return str(_PROCESS), f"{_PROCESS:x}"
 
 
 def require_asked(folder: Path) -> None:
-    """Demand that a program has asked what time it is."""
+    """Raise NotRun unless a program has read the clock."""
     if _LAYOUT.unpack((folder / "clock").read_bytes())[2] == 0:
         raise NotRun("needs a program that asks libc for the time")
 
 
 class Clock(Words):
-    """Sets the clock of a server that was started anew with one: so many seconds after the true time, or before it."""
+    """A step that sets the clock of a server started with one: `seconds` after the true time, or before it."""
 
     do: Literal["clock"]
     seconds: float
 
     def run(self, world: World) -> None:
-        """Set it."""
+        """Write the offset for the server."""
         folder = world.subject.place(world.deployment).parent
         require_asked(folder)
         with (folder / "clock").open("r+b") as file, mmap.mmap(file.fileno(), _LAYOUT.size) as told:
@@ -70,12 +70,12 @@ class Clock(Words):
 
 
 class Balance(Words):
-    """Demands that all who have called so far have left what they should."""
+    """A step that demands the expected remaining budget of every caller so far."""
 
     do: Literal["balance"]
 
     def run(self, world: World) -> None:
-        """Ask."""
+        """Check the remaining budgets."""
         world.balance()
 
 

@@ -1,7 +1,7 @@
-"""A command of the tester's, with whatever it starts: a wrapper's processes end with it.
+"""Start and end the tester's commands, with all processes that they start.
 
-Each command leads a process group of its own, and the group is what ends. A process that leaves the group, as a daemon
-does, is on its own.
+Each command leads its own process group, and the whole group is ended. A process that leaves the group, like a daemon,
+is not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PAUSE = 0.02
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a command is started in: words before its own, and variables of its environment beside the tester's own."""
+    """The surroundings of a command: words before its own, and environment variables added to the tester's."""
 
     prefix: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +42,7 @@ def start(
     stderr: int | IO[str],
     inside: Surroundings = BARE,
 ) -> subprocess.Popen[str]:
-    """Start a command without a shell; `places` has what stands in it for something else, "{policy}" for example."""
+    """Start a command without a shell; `places` maps its placeholders, such as "{policy}", to their values."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -64,7 +64,7 @@ def start(
 
 
 def end(process: subprocess.Popen[str], signum: signal.Signals) -> None:
-    """Send a signal to a command and all that it started, and kill what is left of them after a while."""
+    """Send a signal to a command and its group, and kill what remains of them after a while."""
     _signal(process.pid, signum)
     give_up = time.monotonic() + _SECONDS
     while (process.poll() is None or any(processes(process.pid))) and time.monotonic() < give_up:
@@ -81,10 +81,10 @@ def _signal(group: int, signum: signal.Signals) -> None:
 
 
 def processes(group: int) -> Iterator[int]:
-    """Give the processes of a group that run; one that has ended and that nobody waits for does not."""
+    """Yield the ids of a group's running processes, without those that ended and were not waited for."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended since
-            # After the name, which may hold anything: the state, the parent, the group.
+            # After the name, which may contain anything: the state, the parent, the group.
             state, _, its_group, *_ = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
             if int(its_group) == group and state not in "ZX":
                 yield int(path.parent.name)

@@ -1,7 +1,7 @@
-"""The kind of step that plays a referee's trials of the reveal game, and looks at what each party is dealt.
+"""The kind of step that plays a referee's trials of the reveal game, and checks what each party is dealt.
 
-A feature that has nothing to do with the group of 60 people of whom 17 are disadvantaged tells all of them apart with a
-probability of 2 / C(60, 17) < 1e-13; so does any bit of it, or the order of the rows.
+A feature unrelated to the groups of 60 people, 17 of them disadvantaged, separates the groups with a probability of 2 /
+C(60, 17) < 1e-13; so does any bit of it, and so does the order of the rows.
 """
 
 from __future__ import annotations
@@ -31,18 +31,16 @@ _REVEAL = "/fairwall.game.v1.RevealService/"
 _PARTIES = ("compliance", "developer", "adversary", "referee")
 _SECONDS = 40.0
 _DEVIATIONS = 7.0
-"""So many standard deviations of fair bits come about with a probability of 3e-12."""
+"""Standard deviations that fair bits exceed with a probability of 3e-12."""
 _RUNS = 5
 _FEW = 4
-"""Of 16 random bytes more than so many are different, but for a probability of 1e-20."""
+"""Different values that 16 random bytes exceed, but for a probability of 1e-20."""
 
 Bits = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
 class _Dealt:
-    """What the two parties are dealt for one trial."""
-
     compliance: Any
     developer: Any
     groups: Bits
@@ -51,13 +49,13 @@ class _Dealt:
 
 
 class Deals(Words):
-    """Plays trials, and looks at what is dealt."""
+    """A step that plays trials, and checks what is dealt."""
 
     do: Literal["deals"]
     trials: int = Field(default=1, ge=1, le=2)
 
     def run(self, world: World) -> None:
-        """Play."""
+        """Play the trials, and check their deals."""
         dealt: list[_Dealt] = []
         after = ""
         for number in range(self.trials):
@@ -71,7 +69,7 @@ class Deals(Words):
 
 
 def _deal(world: World, after: str) -> _Dealt:
-    """Take both deals, twice each."""
+    """Return both deals; each is taken twice, and must be the same."""
     take = [
         referee.TakeComplianceDealRequest(after_deal_id=after),
         reveal.TakeDeveloperDealRequest(after_deal_id=after),
@@ -116,7 +114,7 @@ def _finish(world: World, dealt: _Dealt) -> None:
 
 
 def _take(world: World, caller: str, method: str, request: Message) -> tuple[Any, ...]:
-    """Ask for a deal until there is one."""
+    """Return the messages of a deal, once there is one."""
     give_up = time.monotonic() + _SECONDS
     while True:
         messages = _call(world, caller, method, request)
@@ -140,7 +138,7 @@ def _array(header: Any, messages: Iterable[Any], chunk: str) -> NDArray[Any]:
 
 
 def _check(dealt: _Dealt) -> None:
-    """Demand that the developer's deal tells nothing of the groups."""
+    """Demand that the developer's deal reveals nothing about the groups."""
     groups, people = dealt.groups, len(dealt.groups)
     if dealt.features.shape[0] != people or len(dealt.labels) != people:
         raise Violation("the two parties are not dealt the same people")
@@ -160,7 +158,7 @@ def _check(dealt: _Dealt) -> None:
 
 
 def _is(values: NDArray[Any], groups: Bits) -> bool:
-    """Whether two-valued numbers are the groups, in the order of the people or another simple one."""
+    """Return whether two-valued numbers are the groups, in the order of the people or in a simple other one."""
     found = np.unique(values)
     if len(found) != 2:
         return False
@@ -170,12 +168,12 @@ def _is(values: NDArray[Any], groups: Bits) -> bool:
 
 
 def _tells(column: NDArray[np.float64], groups: Bits) -> bool:
-    """Whether a column separates the groups, or a bit of its numbers is the group."""
+    """Return whether a column separates the groups, or one of its bits is the group."""
     one, zero = column[groups == 1], column[groups == 0]
     if one.min() > zero.max() or zero.min() > one.max() or _is(column, groups):
         return True
     for kind in (np.float64, np.float32):
-        # The bits of each number, a row a person.
+        # The bits of each number, one row per person.
         bits = np.unpackbits(column.astype(kind).reshape(-1, 1).view(np.uint8), axis=1)
         if any((bit == groups).all() or (bit != groups).all() for bit in bits.T):
             return True
@@ -183,7 +181,7 @@ def _tells(column: NDArray[np.float64], groups: Bits) -> bool:
 
 
 def _combine(features: NDArray[np.float64], groups: Bits) -> bool:
-    """Whether the groups are a linear function of features that are far fewer than the people."""
+    """Return whether the groups are a linear function of features that are far fewer than the people."""
     people, columns = features.shape
     if columns + 1 > people // 3:
         return False
@@ -193,7 +191,6 @@ def _combine(features: NDArray[np.float64], groups: Bits) -> bool:
 
 
 def _numbers(message: Message) -> Iterator[float]:
-    """Give all numbers of a message."""
     for field, value in message.ListFields():
         if field.enum_type is not None:
             continue
@@ -205,7 +202,7 @@ def _numbers(message: Message) -> Iterator[float]:
 
 
 def _check_seeds(dealt: _Dealt) -> None:
-    """Demand that the developer's seed says nothing about compliance's."""
+    """Demand that the two seeds are random, and that neither follows from the other."""
     theirs, own = dealt.compliance.seed, dealt.developer.seed
     if not theirs or not own:
         return
@@ -225,14 +222,13 @@ def _check_seeds(dealt: _Dealt) -> None:
 
 
 def _apart(one: bytes, other: bytes) -> Iterator[list[int]]:
-    """Give how far the bytes of two seeds are apart."""
     pairs = list(zip(one, other, strict=False))
     yield [a ^ b for a, b in pairs]
     yield [(a - b) % 256 for a, b in pairs]
 
 
 def _derived(seed: bytes, deal: str) -> Iterator[bytes]:
-    """Give what somebody might make of a seed, or of the deal's name alone, for another party."""
+    """Yield what might be derived for another party from a seed, or from the deal's name alone."""
     words = [b"", deal.encode(), *(party.encode() for party in _PARTIES)]
     words += [each.encode() for party in _PARTIES for each in (f"{deal}/{party}", f"{deal}-{party}", f"{deal}{party}")]
     words += [number.to_bytes(size, "big") for number in range(4) for size in (1, 4, 8)]
@@ -255,7 +251,7 @@ def _require_fair(data: bytes, text: str) -> None:
 
 
 def _check_unlike(one: _Dealt, other: _Dealt) -> None:
-    """Demand that another trial is dealt anew."""
+    """Demand that another trial has a new deal."""
     if one.compliance.deal_id == other.compliance.deal_id:
         raise Violation("two trials have the same deal")
     if (one.groups == other.groups).all() or (one.groups != other.groups).all():

@@ -1,17 +1,17 @@
-r"""Looks for anything that noise depends on, among answers to whatever was asked.
+r"""Test whether noise depends on anything, among answers to any requests.
 
-Every answer became one number that is uniform if its noise has its law (`sim.conformance.promise`,
-`sim.conformance.group_law`, `sim.conformance.local_law`), whatever was asked. The numbers of every two circumstances
-together ("bob's, of abs_eo"; "the last model, of more than 128") are tested: their size, their sign, and whether there
-is noise at all. Noise that is wrong in one corner is wrong in a cell of two.
+Every answer became one number that is uniform if its noise has its distribution (`sim.conformance.promise`,
+`sim.conformance.group_law`, `sim.conformance.local_law`), whatever was requested. The numbers of every two
+circumstances together ("bob's, of abs_eo"; "the last model, of more than 128") are tested: their size, their sign, and
+whether there is noise at all. Noise that is wrong in one corner is wrong in a cell of two.
 
-With c = 2u - 1, size and shape are as `sim.conformance.bounds` has it, c has mean 0 and lies in [-1, 1] (Bernstein's
-bound), |c| > 1 - q with probability q (Chernoff's). Of the numbers of a batch neighbours at every distance up to eight
-and halves are looked at, and of single answers the series that they make: products c_i c_{i+k} have mean 0 and variance
-1/9, and those with one parity of i // k share no factor. The sum of a batch's numbers, made normal, over its deviation,
-is normal, and its square neither always near 0 nor far above 1. Two requests that share numbers are found among all,
-and so are more numbers alike than come by chance, whichever requests they are of: to move one of N numbers changes how
-many of their neighbours lie near by two at most (McDiarmid). Of each answer the last bits are looked at.
+With c = 2u - 1, size and shape are tested as in `sim.conformance.bounds`; c has mean 0 and lies in [-1, 1] (Bernstein's
+bound), |c| > 1 - q with probability q (Chernoff's). In a batch's numbers, neighbours at distances up to eight and
+halves are tested; for single answers, the series that they make: products c_i c_{i+k} have mean 0 and variance 1/9, and
+those with one parity of i // k share no factor. The sum of a batch's numbers, made normal, over its deviation, is
+normal, and its square neither always near 0 nor far above 1. Any two requests that share numbers are found, and so are
+more equal numbers than come by chance: to move one of N numbers changes the count of near neighbours by two at most
+(McDiarmid). The last bits of each answer are tested too.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from sim.conformance.calls import Violation
 from sim.conformance.promise import Array
 
 _P = 1e-13
-"""Of one look at a sound server: a survey has some ten thousand."""
+"""Probability that one check accuses a sound server; a survey has some ten thousand checks."""
 
 _LAGS = 8
 
 _TAILS = (0.2, 0.02, 0.002)
-"""How likely the farthest noise is of which as much must come."""
+"""Probabilities of the tails whose frequencies are tested."""
 
 _BITS = 8
-"""So many of an answer's last bits are looked at."""
+"""Last bits of an answer that are tested."""
 
 _WIDE = 3e-6
-"""How near two numbers of the same draw are, at most, on two unlike grids of 2^-20 of the scale."""
+"""Largest distance between two numbers of the same draw, on two unlike grids of 2^-20 of the scale."""
 
 _SHOWS_A_GRID = 48
-"""So many answers are whole multiples of their grid's step, and not all of twice that, but once in 2^48 times."""
+"""Answers that show their grid: they are not all multiples of twice its step, but for once in 2^48 times."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What was asked, and of each answer: its number c, uniform on [-1, 1], the exact gap, and the answer itself.
+    """A request's circumstances, and each answer's number c, uniform on [-1, 1], its exact gap, and itself.
 
-    `gridded` if answers lie on a grid that is fine beside the noise, and are told as they are.
+    `gridded` answers are not rounded, and lie on a grid that is fine beside the noise.
     """
 
     asked: dict[str, Any]
@@ -61,7 +61,7 @@ class Batch:
 
 
 def require_nothing_depends(batches: list[Batch]) -> None:
-    """Demand that the noise of batches has its law, whatever was asked, and that no two share any."""
+    """Demand that the noise of batches has its distribution, whatever was requested, and that no two share any."""
     _require_law(batches)
     _require_independence(batches)
     _require_sums(batches)
@@ -72,7 +72,7 @@ def require_nothing_depends(batches: list[Batch]) -> None:
 def _require_law(batches: list[Batch]) -> None:
     centred = np.concatenate([batch.centred for batch in batches])
     sizes = bounds.sizes(centred)
-    # Of answers to unfair models, whether noise tends to make them look so, or not.
+    # Signs of unfair models' gaps: noise may lean towards them, or away.
     signs = np.sign(np.concatenate([batch.exact for batch in batches]))
     circumstances = _circumstances(batches)
     _require_cell("all answers", centred, sizes, signs)
@@ -91,7 +91,7 @@ def _require_law(batches: list[Batch]) -> None:
 
 
 def _circumstances(batches: list[Batch]) -> dict[str, tuple[list[Any], NDArray[np.int64]]]:
-    """Return what may matter of every answer, by name: labels, and which of them each answer has."""
+    """Return the possible circumstances by name: their labels, and the index of each answer's label."""
     found = {}
     lengths = [len(batch.centred) for batch in batches]
     for name in batches[0].asked:
@@ -140,7 +140,7 @@ def _require_cell(place: str, centred: Array, sizes: Array, signs: Array) -> Non
 
 
 def _require_independence(batches: list[Batch]) -> None:
-    """Look at neighbours in batches, at the same place of successive batches, and at successive batches of one."""
+    """Demand that neighbours in batches, and successive batches, at the same place too, are independent."""
     several = [batch.centred for batch in batches if len(batch.centred) > 1]
     firsts: dict[str, Array] = {"answers one after another": np.array([batch.centred[0] for batch in batches])}
     for caller in sorted({batch.asked["caller"] for batch in batches}):
@@ -183,13 +183,13 @@ def _require_no_product(name: str, many: list[Array], lag: int) -> None:
 
 
 def _require_mean_nought(name: str, products: Array) -> None:
-    # Of numbers that are uniform on [-1, 1], two at a time: of variance 1/9.
+    # Products of two numbers that are uniform on [-1, 1] have variance 1/9.
     if products.size and bounds.is_unlikely_sum(float(products.sum()), products.size / 9, _P):
         raise Violation(f"{name}: one depends on the other")
 
 
 def _require_sums(batches: list[Batch]) -> None:
-    """Demand that sums of a batch's numbers, made normal, are as wide as those of independent ones."""
+    """Demand that sums of a batch's numbers, made normal, are as wide as sums of independent ones."""
     from scipy.special import ndtri
 
     scores = [ndtri(np.clip((1 + batch.centred) / 2, 1e-12, 1 - 1e-12)) for batch in batches if len(batch.centred) >= 8]
@@ -203,7 +203,7 @@ def _require_sums(batches: list[Batch]) -> None:
 
 
 def _require_unlike(batches: list[Batch]) -> None:
-    """Look for numbers that two batches share, or one has twice."""
+    """Demand that no two batches share numbers, and that none has a number twice."""
     numbers = np.abs(np.concatenate([batch.centred for batch in batches]))
     again = int(np.count_nonzero(np.diff(np.sort(numbers)) < _WIDE))
     if again > bounds.pairs_at_most(len(numbers), _WIDE, _P):
@@ -224,7 +224,7 @@ def _require_unlike(batches: list[Batch]) -> None:
 
 
 def _require_last_bits(batches: list[Batch]) -> None:
-    """Demand that the last bits of answers are noise: neither the exact gap nor the place says anything of them."""
+    """Demand that the last bits of answers depend neither on the exact gap nor on the place."""
     found, steps = [], dict[tuple[Any, ...], float]()
     for batch in batches:
         if len(batch.answers) < _SHOWS_A_GRID or not batch.gridded:
@@ -258,7 +258,7 @@ def _require_last_bits(batches: list[Batch]) -> None:
 
 
 def _step_of(answers: Array) -> float:
-    """Return the largest power of two that answers are whole multiples of."""
+    """Return the largest power of two of which all answers are multiples."""
     steps = answers[answers != 0]
     mantissas, exponents = np.frexp(steps)
     whole = np.ldexp(mantissas, 53).astype(np.int64)

@@ -1,7 +1,7 @@
-"""The kinds of steps that take a server's disk from it, or its ledger: as its owner's backups and accidents do.
+"""The kinds of steps that fill a server's disk, or change its ledger, as backups and accidents do.
 
 A full disk is a limit on the size of the files that the server's processes may write (``RLIMIT_FSIZE``), which needs no
-rights and can be lifted again. What the server says goes through pipes, which have no such limit.
+rights and can be lifted again. The server's output goes through pipes, which have no such limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sim.conformance.vocabulary import Predictions, Words
 from sim.conformance.world import SECONDS, NotRun, Over, World
 
 PATIENT = Surroundings(("sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"))
-"""Where a file may not grow, a write fails, and does not kill who writes."""
+"""Surroundings in which a write to a file that may not grow fails, without killing the writer."""
 
 _FULL = Surroundings(("sh", "-c", 'trap "" XFSZ; ulimit -S -f 0; exec "$@"', "sh"))
 
@@ -37,10 +37,7 @@ _LEDGER = ("ledger", "seal")
 
 
 class Anew(Words):
-    """Starts a deployment as if it had never run, `on` some disk.
-
-    Its `clock` tells it its own time, one that steps set, or always the same.
-    """
+    """A step that starts a deployment as if it had never run, `on` a kind of disk and with a kind of `clock`."""
 
     do: Literal["anew"]
     deployment: str = ""
@@ -48,7 +45,7 @@ class Anew(Words):
     clock: Literal["its own", "one that is set", "one that stands"] = "its own"
 
     def run(self, world: World) -> None:
-        """Start it."""
+        """Start the deployment."""
         inside = PATIENT if self.on == "a disk that fills up" else Surroundings()
         if self.clock == "its own":
             start_anew(world, self.deployment, inside)
@@ -76,10 +73,9 @@ def start_anew(world: World, deployment: str, inside: Surroundings) -> None:
 
 
 class Disk(Words):
-    """Fills the disk of a server, or makes room again.
+    """A step that fills the disk of a server, or makes room again.
 
-    Where it is `full` the largest file of the ledger may grow by so many bytes (`room`); 0: nothing can be written at
-    all.
+    If it is `full` the ledger's largest file may grow by `room` bytes; with 0 nothing at all can be written.
     """
 
     do: Literal["disk"]
@@ -102,9 +98,10 @@ class Disk(Words):
 
 
 class Ledger(Words):
-    """Ends a server, and does something to its ledger before it is started again.
+    """A step that ends a server, and changes its ledger before it is started again.
 
-    Its files are copied; the copy is put in their place; they are lost; or also the head that was sealed ("lose all").
+    The ledger's files are copied ("keep"), replaced by the copy ("bring back"), or deleted, alone or with the sealed
+    head ("lose", "lose all").
     """
 
     do: Literal["ledger"]
@@ -112,7 +109,7 @@ class Ledger(Words):
     ends: Literal["kill", "end"] = "kill"
 
     def run(self, world: World) -> None:
-        """End it, and do so."""
+        """End the server, and change its ledger."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
         world.subject.address(world.deployment)
@@ -135,17 +132,17 @@ class Ledger(Words):
 
 
 class Remembers(Words):
-    """Demands that a server does not start, which ends the case, or that it still knows what it has charged.
+    """A step that demands that a server either does not start, which ends the case, or remembers its charges.
 
-    With a `full` disk nothing can be written when it starts. If it does not start then, it starts once there is room
-    again.
+    With a `full` disk nothing can be written when it starts; if it does not start then, it must start once there is
+    room.
     """
 
     do: Literal["remembers"]
     full: bool = False
 
     def run(self, world: World) -> None:
-        """Start it, and ask what its callers have left."""
+        """Start the server, and check its callers' remaining budgets."""
         name = world.deployment
         if self.full:
             world.subject.surround(name, _FULL)
@@ -166,10 +163,7 @@ class Remembers(Words):
 
 
 class KilledAmid(Words):
-    """Asks so often at once (`calls`), ends the server after so many `answers`, and asks again after it is started.
-
-    Calls are to all services of the case in turn.
-    """
+    """A step that ends the server after `answers` of `calls` simultaneous calls to its services, and repeats them."""
 
     do: Literal["killed_amid"]
     calls: int = Field(default=6, ge=1, le=8)
@@ -178,7 +172,7 @@ class KilledAmid(Words):
     models: int = 64
 
     def run(self, world: World) -> None:
-        """Ask, end it, and ask again."""
+        """Make the calls, end the server, and repeat the calls."""
         if not world.subject.can_restart:
             raise NotRun("needs a command that starts the server again")
         predictions = Predictions(models=self.models)
@@ -203,18 +197,17 @@ class KilledAmid(Words):
 
 
 def ledger_files(world: World, deployment: str) -> list[Path]:
-    """Say which files are a deployment's ledger and its seal, and lie beside them."""
+    """Return the possible files of a deployment's ledger and seal, and SQLite's files beside them."""
     named = _named(world, deployment).values()
     return [Path(f"{path}{end}") for path in named for end in ("", "-wal", "-shm", "-journal")]
 
 
 def _folders(world: World) -> dict[str, Path]:
-    """Say where a deployment keeps its ledger and what it is sealed with."""
     return {name: path.parent for name, path in _named(world, world.deployment).items()}
 
 
 def _named(world: World, deployment: str) -> dict[str, Path]:
-    """Read what a deployment's ledger and seal are called in the policy that it was started with."""
+    """Return the paths of a deployment's ledger and seal, from the policy that it was started with."""
     policy = world.subject.policy(deployment)
     place = toml.read(policy)["deployment"]
     return {name: policy.parent / place[name] for name in _LEDGER if name in place}

@@ -1,10 +1,10 @@
-"""What the tester got wrong, as opposed to what is tested."""
+"""Error for the tester's own inputs, not for the server or client under test."""
 
 from fairwall.errors import UserError
 
 
 class ConformanceError(UserError):
-    """A description, certificates, a command or a case that nothing can be tested with.
+    """A description, certificates, a command or a case that cannot be used for a test.
 
     Its text is one line that says what would be right.
     """

@@ -1,4 +1,4 @@
-"""Reads the tester's own files."""
+"""Read the tester's own files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sim.conformance.errors import ConformanceError
 
 
 def read_text(path: Path) -> str:
-    """Read a text."""
+    """Return the text of a UTF-8 file."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,16 +1,16 @@
-r"""What the noise on counts by group must be: rows that sum up to 0, as `GroupTable` has their law.
+r"""The distribution of noise on counts by group: rows that sum to 0, as `GroupTable` defines it.
 
-Of a row z of k numbers P(z) is in proportion to e^(-rate (|z_1| + ... + |z_k|)). Given z_1 .. z_{j-1}, z_j has the law
-e^(-rate |z|) times that of what the k - j others sum up to, at minus all before them. A draw between P(less) and P(not
-more) makes each of the first k - 1 numbers of every row uniform, and independent of all others: see
+For a row z of k numbers, P(z) is proportional to e^(-rate (|z_1| + ... + |z_k|)). Given z_1 .. z_{j-1}, z_j has the
+distribution e^(-rate |z|) times that of the sum of the k - j others, at minus all before them. A draw between P(less)
+and P(not more) makes each of the first k - 1 numbers of every row uniform, and independent of all others: see
 `sim.conformance.survey`.
 
-**Rows of a ball**, as `GroupRows` has them, have P(z) in proportion to e^(-rate T(z)), which is a mixture of evenly
-drawn rows of half l1 norm at most t reach: given z, t - T(z) is a geometric number of ratio e^-rate. With such a t
-drawn, t has the probability e^(-rate t) times how many rows there are of it; a row's half norm s that of a size of so
-many; how many numbers a of it are positive the probability C(k, a) C(s-1, a-1) C(s+k-a-1, k-a-1); which these are is
-even; and the positive numbers are any parts of s as likely, and the others too. Each of these laws makes its number
-uniform, one after the other.
+**Rows of a ball**, as in `GroupRows`, have P(z) proportional to e^(-rate T(z)), a mixture of uniformly drawn rows of
+half l1 norm at most t reach: given z, t - T(z) is a geometric number of ratio e^-rate. With such a t drawn, t has the
+probability e^(-rate t) times the number of rows of that size; a row's half norm s has one proportional to the number of
+its rows; the number a of positive entries has C(k, a) C(s-1, a-1) C(s+k-a-1, k-a-1); their places are uniform; and all
+ways to divide s among the positive entries are equally likely, as among the others. Each of these distributions makes
+its number uniform, one after the other.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _COARSEST = 0.05
-"""Noise of a smaller rate is looked at on a grid of this part of its scale."""
+"""Smallest rate of noise that is tested exactly; other noise is tested on a grid of this part of its scale."""
 
 _AT_ONCE = 1 << 20
 
 
 def uniform(noise: Array, rate: float) -> Array:
-    """Map noise, whole numbers of shape (rows, groups), to numbers that are uniform, shape (rows, groups - 1)."""
-    rng = np.random.default_rng()  # not seeded: what is tested must not be able to tell it in advance
+    """Map whole-number noise, shape (rows, groups), to numbers uniform on [0, 1], shape (rows, groups - 1)."""
+    rng = np.random.default_rng()  # not seeded: the server must not be able to predict it
     if rate < _COARSEST:
         noise, rate = np.floor(noise * (rate / _COARSEST) + rng.random(noise.shape)), _COARSEST
     rows, groups = noise.shape
@@ -56,21 +56,10 @@ def uniform(noise: Array, rate: float) -> Array:
 
 
 def uniform_of_ball(noise: Array, rate: float, reaches: Array) -> tuple[Array, float]:
-    """Map a ball's noise to numbers that are uniform.
+    """Map a ball's whole-number noise, shape (rows, groups), whose rows sum to 0, to uniform numbers.
 
-    Parameters
-    ----------
-    noise : ndarray, shape (rows, groups)
-        Whole numbers, of rows that sum up to 0.
-    rate : float
-    reaches : ndarray, shape (rows,)
-
-    Returns
-    -------
-    ndarray, shape (rows, groups + 1)
-        Of the first groups - 1 numbers, of the size of a row, and of how many numbers are positive.
-    float
-        Of T.
+    `reaches` has shape (rows,). Return numbers of shape (rows, groups + 1), for the first groups - 1 entries of a row,
+    its size and its number of positive entries; and the number for T.
     """
     rng = np.random.default_rng()
     rows, groups = noise.shape
@@ -116,7 +105,6 @@ def _uniform_size(size: int, rate: float, reaches: Array, groups: int, rng: np.r
 
 
 def _part(of: Array, all_of: Array, chosen: Array) -> Array:
-    """Return the ratio of two binomial coefficients, 0 where both are."""
     whole = _choose(all_of, chosen)
     found: Array = np.exp(_choose(of, chosen) - np.where(np.isinf(whole), 0, whole))
     return found
@@ -128,7 +116,7 @@ def _between(rng: np.random.Generator, low: Array, high: Array) -> Array:
 
 
 def _log_points(limits: Array, groups: int) -> Array:
-    """Return how many rows of half l1 norm at most each limit there are, as logarithms; -inf for -1."""
+    """Return the logs of the numbers of rows with a half l1 norm of at most each limit; -inf for -1."""
     dimensions = groups - 1
     found: Array = np.full(limits.shape, -np.inf)
     for place in range(groups):
@@ -138,7 +126,7 @@ def _log_points(limits: Array, groups: int) -> Array:
 
 
 def _choose(of: Array | float, chosen: Array | float) -> Array:
-    """Return the logarithm of a binomial coefficient, -inf where it is 0."""
+    """Return the log of a binomial coefficient, -inf if it is 0."""
     from scipy.special import betaln
 
     n, k = np.broadcast_arrays(np.asarray(of, np.float64), np.asarray(chosen, np.float64))

@@ -26,16 +26,16 @@ class _Held:
     call: Any
     release: threading.Event
     again: Callable[[], _Held]
-    """Opens it anew."""
+    """Function that reopens the call."""
 
 
 class Hold(Words):
-    """Opens calls that send a part of what they have to send, and then nothing more.
+    """A step that opens calls, sends a part of each, and then nothing more.
 
-    They are made over so many `connections`, since a server may limit the calls of each, and send `sends`, see
-    `Predicted`; of a `method` ("/package.Service/Method") that takes no predictions, nothing is sent. They stay open
-    until a step lets go of them ("wait"); are cancelled at once; until their deadline has passed; or it is the server
-    that must end them ("at once"), as `expect` says, although nothing more comes.
+    The calls use `connections` connections, since a server may limit the calls of each. Each sends the parts `sends`,
+    see `Predicted`; nothing is sent to a `method` ("/package.Service/Method") that takes no predictions. The calls stay
+    open until a step ends them ("wait"), are cancelled at once, or last until their deadline; with "at once" the server
+    must end them as in `expect`, although nothing more comes.
     """
 
     do: Literal["hold"]
@@ -51,7 +51,7 @@ class Hold(Words):
     expect: Expect = Expect()
 
     def run(self, world: World) -> None:
-        """Open them, and end them as told."""
+        """Open the calls, and end them as required."""
         world.open_account(self.caller, self.deployment)
         others = [world.channel(self.caller, self.deployment, another=True) for _ in range(self.connections - 1)]
         channels = [world.channel(self.caller, self.deployment), *others]
@@ -102,17 +102,17 @@ class Hold(Words):
 
 
 _AT_ONCE_SECONDS = 8.0
-"""How long a busy machine may take to refuse a call that has just arrived."""
+"""Seconds that a busy machine may take to refuse a new call."""
 
 
 class LetGo(Words):
-    """Ends the calls that were held open: they have nothing more to send."""
+    """A step that ends the calls that were held open: they have nothing more to send."""
 
     do: Literal["let_go"]
     expect: Expect = Expect()
 
     def run(self, world: World) -> None:
-        """Half-close them, and look at how they end."""
+        """Half-close the calls, and check how they end."""
         for each in world.held:
             each.release.set()
         for each in world.held:

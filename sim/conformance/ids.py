@@ -1,4 +1,4 @@
-"""Judges a client's request ids: whether somebody who knows the client can tell them in advance, or who made them."""
+"""Judge a client's request ids: nobody may be able to predict them, or to tell who made them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.conformance.calls import Violation
 
 BITS = 64
 _SPARE_BITS = 8
-"""Of 16 random hexadecimal digits two or more are the same in five ids with a probability of 3e-8."""
+"""Tolerance in bits. Of 16 random hexadecimal digits, two or more are equal in five ids with a probability of 3e-8."""
 
 _ALPHABETS = (
     string.digits,
@@ -29,14 +29,14 @@ _ALPHABETS = (
     string.digits + string.ascii_letters + "+/-_",
 )
 USER, MACHINE = "somebody-of-the-kit", "machine-of-the-kit"
-"""What a client is told that its user and its machine are called."""
+"""Names of the user and of the machine that a client is started with."""
 
 _SHORT = 4
-"""Names of fewer characters stand anywhere."""
+"""Shortest name that is searched for; shorter ones occur anywhere."""
 
 
 def require_unguessable(ids: Sequence[str]) -> None:
-    """Demand that ids of several runs, at least five, have nothing in common that they could be told by."""
+    """Demand that the ids of several runs, at least five, have nothing in common."""
     if len(set(ids)) < len(ids):
         raise Violation("another run, at the same time by its clock, sent another request under the same id")
     bits = _bits(ids)
@@ -45,7 +45,7 @@ def require_unguessable(ids: Sequence[str]) -> None:
 
 
 def require_nameless(texts: Iterable[str], what: str) -> None:
-    """Demand that not all of several texts tell where, or by whom, they were written."""
+    """Demand that the texts do not all contain a name of this machine or of its user."""
     known = [text.lower() for text in texts]
     for name in names():
         if known and all(name.lower() in text for text in known):
@@ -54,7 +54,7 @@ def require_nameless(texts: Iterable[str], what: str) -> None:
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """Return what this machine and its user are called."""
+    """Return the names of this machine and of its user."""
     host = {socket.gethostname(), platform.node(), socket.getfqdn()}
     found = {USER, MACHINE, *host, *(name.partition(".")[0] for name in host), str(Path.home()), str(Path.cwd())}
     for key in ("USER", "LOGNAME", "HOSTNAME"):
@@ -65,9 +65,9 @@ def names() -> tuple[str, ...]:
 
 
 def _bits(ids: Sequence[str]) -> float:
-    """Estimate by how many bits ids vary: each place at which they differ counts as one letter of their alphabet."""
+    """Estimate by how many bits ids vary: each differing place counts as one letter of their alphabet."""
     width = max(map(len, ids))
-    # Numbers grow at their beginning, texts at their end: what is longer stands over on one side or the other.
+    # Numbers grow at their beginning, texts at their end: pad on either side.
     return min(_bits_of([text.ljust(width) for text in ids]), _bits_of([text.rjust(width) for text in ids]))
 
 

@@ -1,4 +1,4 @@
-"""An AuditService that judges its caller: it answers, refuses or loses the line as a case says, and watches."""
+"""An AuditService that tests its caller: it answers, refuses or loses the connection as a case says."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from sim.conformance import ids
 
 SERVICE = "/fairwall.compliance.v1.AuditService/"
 PEOPLE = 60_000
-"""So many that one model's predictions do not fit into a message of gRPC's 4 MiB with nine others."""
+"""People of the terms: ten models' predictions about these exceed gRPC's message limit of 4 MiB."""
 
 _PLATFORM = re.compile(r"\([^)]*\)")
 _AGENT = re.compile(r"(?:[a-z][a-z-]*/[\w.+-]+ ?)+(?:\([\w; .+-]*\))?")
-"""What a gRPC library calls itself: names with versions, and its platform."""
+"""User agent of a gRPC library: names with versions, and its platform."""
 
 _HOUR = 3600.0 + 30.0
 _MESSAGE_MAX = 4 << 20
 _CHUNK_MAX = 2 << 20
-"""Chunks of about 1 MiB: twice that is not."""
+"""Largest chunk: twice the recommended 1 MiB."""
 
 
 @dataclass(frozen=True)
 class Heard:
-    """One audit that was asked for: its request id, and everything else that was asked."""
+    """One requested audit: its request id, and the rest of the request."""
 
     request_id: str
     asked: bytes = field(repr=False)
@@ -48,7 +48,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Offer:
-    """The terms that a client is told, where they matter to what it asks."""
+    """The terms offered to a client, where they affect its requests."""
 
     people: int = PEOPLE
     metric: str = "sp"
@@ -60,12 +60,11 @@ class Offer:
 
 @dataclass
 class Judge:
-    """Serves AuditService to one client, for as long as the context lasts.
+    """A server of AuditService for one client, for as long as the context lasts.
 
-    It shows `credentials`, which need not be compliance's, and those of `then` after the first audit, which is lost:
-    nothing may be asked of it any more. So many audits are lost (`lose`): they arrive, and the line breaks before the
-    answer; they end with the status `fails`, or with "reason INTERNAL". With `refuse` every audit is refused for this
-    reason.
+    It shows `credentials`, which need not be compliance's, and after the first audit, which is lost, those of `then`:
+    it must not be called any more. `lose` audits are lost: they arrive, and the connection ends before the answer, with
+    the status `fails`, or with "reason INTERNAL". With `refuse` every audit is refused for this reason.
     """
 
     deal: str
@@ -90,23 +89,25 @@ class Judge:
     def __exit__(self, *_: object) -> None:
         self._server.stop(0).wait()
 
-    def _serve(self, own: Credentials, port: int) -> int:
+    def _serve(self, credentials: Credentials, port: int) -> int:
         self._server = grpc.server(
             futures.ThreadPoolExecutor(8), options=(("grpc.max_receive_message_length", 64 << 20),)
         )
         self._server.add_generic_rpc_handlers((_Handlers(self._answer),))
         secure = grpc.ssl_server_credentials(
-            [(own.key.encode(), own.certificate.encode())], own.authority.encode(), require_client_auth=True
+            [(credentials.key.encode(), credentials.certificate.encode())],
+            credentials.authority.encode(),
+            require_client_auth=True,
         )
         port = self._server.add_secure_port(f"127.0.0.1:{port}", secure)
         self._server.start()
         return port
 
-    def _change(self, shown: Credentials, port: int) -> None:
-        """Show something else at the same address."""
+    def _change(self, credentials: Credentials, port: int) -> None:
+        """Show other credentials at the same address."""
         self._server.stop(0).wait()
         self._changed = True
-        self._serve(shown, port)
+        self._serve(credentials, port)
 
     def _answer(self, method: str, requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         remaining = context.time_remaining()
@@ -169,7 +170,7 @@ class Judge:
         )
 
     def _receive(self, requests: Iterator[bytes]) -> tuple[audit.AuditHeader, int]:
-        """Take an audit, and note whatever is wrong about it."""
+        """Return an audit's header and its number of models, and record its faults."""
         header, data = audit.AuditHeader(), bytearray()
         for number, message in enumerate(requests):
             if len(message) > _MESSAGE_MAX:
@@ -216,7 +217,7 @@ class Judge:
         return len(predictions)
 
     def _look_at(self, context: grpc.ServicerContext) -> None:
-        """Note what a call says about its caller, beside the request."""
+        """Record a call's metadata and their faults."""
         for key, value in context.invocation_metadata():
             text = value if isinstance(value, str) else value.decode("latin-1")
             self.told.append(f"{key}: {_PLATFORM.sub('', text) if key == 'user-agent' else text}")

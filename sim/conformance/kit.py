@@ -1,6 +1,6 @@
-"""What a server is tested with: people who do not exist, certificates of every kind, policies, and a description.
+"""Make a kit to test a server with: fictitious people, certificates of every kind, policies, and a description.
 
-Whoever wrote a server starts it on these policies; the tester reads the same folder.
+A server's author starts it on these policies; the tester reads the same folder.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ PEOPLE = 48
 LITTLE = 2.0
 DEVELOPERS = ("alice", "bob")
 SPENDERS = tuple(f"spender-{number}" for number in range(1, 30))
-"""Developers whose share is soon spent, one for each case that spends it."""
+"""Developers whose budget is soon spent, one for each case that spends it."""
 COUNTERS = tuple(name.replace("spender", "counter") for name in SPENDERS)
-"""The same for counts by group, which are charged to the account of audits."""
+"""Developers for the same cases with counts by group, which are charged to the account of audits."""
 FRUGAL = {
     "calls-a-day": {"calls_a_day": 12},
     "bytes-a-day": {"bytes_a_day": 40_000},
     "answers-a-day": {"answers_a_day": 3},
 }
-"""Developers who may use little of the service, whatever is left of their budgets: in ``guarded`` alone."""
+"""Developers with small daily quotas, whatever remains of their budgets: in ``guarded`` alone."""
 CROWD = tuple(f"one-of-many-{number}" for number in range(1, 41))
-"""Accounts for tests that repeat one-time draws: what an account buys once is drawn once for each of these."""
+"""Accounts for tests that repeat one-time draws: a one-time purchase is drawn once for each account."""
 
 BASE: dict[str, dict[str, Any]] = DATA["policy"]
-"""The policy of ``main``, but for what depends on a deployment. Nobody lives abroad; some have no kind, or another."""
+"""Policy of ``main``, up to what depends on a deployment. Nobody lives abroad; some have no kind, or another one."""
 RELEASED: dict[str, list[str]] = BASE["release"]["columns"]
-"""The columns that are released, and their domains."""
+"""Released columns, and their domains."""
 LIKELY: dict[str, dict[str, Any]] = {
     "kind": {"columns": {"x": "kind-x", "y": "kind-y", "z": "kind-z"}, "golden": "kind"}
 }
-"""By what people of ``likely`` are counted besides: nobody knows it, but of a golden sample, by probabilities alone."""
+"""Attribute that people of ``likely`` are also counted by, known by probabilities, and for a golden sample for sure."""
 LIKELY_PEOPLE, GOLDEN = 240, 100
 MEASURES = (*("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy", "mean_score", "scoring_rate"),)
 REVOKED = "revoked"
-"""The folder of lists of revoked certificates, among the certificates."""
+"""Folder of the lists of revoked certificates, in the folder of certificates."""
 RELEASED_PEOPLE = 3000
 
 _GROUPS = {
@@ -59,24 +59,21 @@ _GROUPS = {
     "little": (13, 8),
     "lopsided": (13, 0),
     "few": (13, 8),
-    # These are started anew by each case that needs them, and nothing is left of them for the next one.
+    # Cases start these anew, and leave nothing of them.
     "troubled": (13, 8),
     "twin-a": (13, 8),
     "twin-b": (20, 17),
-    # This one answers as long as the test takes.
+    # This one runs for the whole test.
     "waiting": (13, 8),
     "guarded": (13, 8),
     "likely": (60, 50),
     **{name: variant.groups for name, variant in VARIANTS.items()},
 }
-"""How many people with label 0, and with label 1, are advantaged. Mirrors have other groups, of quite other sizes."""
+"""Advantaged people with label 0, and with label 1, by deployment. Mirrors have groups of very different sizes."""
 
 
 def make(folder: Path, mechanism: str = "laplace") -> Path:
-    """Make a kit in a folder, and return its description.
-
-    The mechanism is what answers where a check is not about another one.
-    """
+    """Make a kit in a folder; return its description. `mechanism` answers where a check is not about another one."""
     folder.mkdir(parents=True, exist_ok=True)
     _certificates(folder / "certificates")
     deployments = {}
@@ -197,7 +194,7 @@ def _shown(deployment: str) -> str:
 
 
 def _people(path: Path, groups: tuple[int, int], people: int, first_id: int = 1) -> None:
-    """Write a table; all have the same labels, and those of the same ids the same incomes."""
+    """Write a table of people; all tables have the same labels, and equal ids have equal incomes."""
     labels, rng = np.random.default_rng(0).permutation(np.arange(people) % 2), np.random.default_rng(2)
     advantaged, counted = np.zeros(people, int), np.random.default_rng([3, *groups])
     for label, size in enumerate(groups):
@@ -223,7 +220,7 @@ def _people_of(deployment: str) -> int:
 
 
 def _make_likely(path: Path) -> None:
-    """Put probabilities into a table, and leave the kind of a golden sample alone; no digit is rounded."""
+    """Add probabilities to a table, and keep only a golden sample's kinds; no digit is rounded."""
     head, *lines = path.read_text("utf-8").splitlines()
     (kind,) = LIKELY.values()
     rng, place, values = np.random.default_rng(4), head.split(",").index(str(kind["golden"])), list(kind["columns"])
@@ -237,7 +234,7 @@ def _make_likely(path: Path) -> None:
 
 
 def _put_into_an_engine(place: Path) -> bool:
-    """Write people where an engine finds them, and a table for it to start with; False where nothing does that."""
+    """Write people and tables for an engine; return False without duckdb."""
     try:
         import duckdb
     except ImportError:
@@ -251,7 +248,7 @@ def _put_into_an_engine(place: Path) -> bool:
 
 
 def _released(path: Path, seed: tuple[int, int]) -> None:
-    """Write a table of those whose attributes are released, with a column between them that is not."""
+    """Write a table of the people with released attributes, with one unreleased column."""
     rng = np.random.default_rng(seed)
     regions = rng.choice(RELEASED["region"][:4], RELEASED_PEOPLE, p=(0.4, 0.3, 0.2, 0.1))
     ages = rng.integers(18, 90, RELEASED_PEOPLE)
@@ -281,20 +278,20 @@ def _policy(deployment: str, mechanism: str) -> dict[str, Any]:
     if deployment == "guarded":
         policy["audit"]["metrics"] = ["sp", "fpr"]
         policy["developers"] |= {name: {"epsilon": LITTLE, "release": LITTLE, **its} for name, its in FRUGAL.items()}
-    if little:  # so little that a service which sells no answers that are worth less than a guess serves these alone
+    if little:  # a service that sells no answer worse than a guess can serve these alone
         policy["data"]["minimum_group"] = min(_GROUPS[deployment])
         scored = [metric for metric in policy["audit"]["metrics"] if not find_metric(metric).binary]
         policy["audit"] |= {"metrics": scored, "epsilon_max": LITTLE}
         policy["budget"]["epsilon"] = policy["release"]["epsilon"] = 1.5 * LITTLE
     policy = VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
-    for name, table in policy.get("tables", {}).items():  # all may ask about the first one
+    for name, table in policy.get("tables", {}).items():  # all developers may ask about the first one
         table["developers"] = list(policy["developers"]) if name == "scores" else ["bob"]
         policy["data"] = {key: value for key, value in policy["data"].items() if key not in ("groups", "public")}
     return policy
 
 
 _VARIED = ("people", "by", "rule", "precision", "bounding", "batch_delta", "delta")
-"""What a description tells of a variant as it is, beside its policy."""
+"""Facts in a description that come from the variant, not from its policy."""
 
 
 def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
@@ -348,7 +345,7 @@ def _releases(policy: dict[str, Any], table: str) -> dict[str, Any]:
 
 
 def _protocols(place: Path) -> dict[str, Any]:
-    """Make a deployment with a data set for each protocol of releases, and describe them."""
+    """Make a deployment with one data set per release protocol, and return their descriptions."""
     place.mkdir(mode=0o700)
     base, descriptions, datasets = _policy("main", "laplace"), {}, {}
     for number, protocol in enumerate(PROTOCOLS):

@@ -1,11 +1,11 @@
-r"""What answers must look like, told by somebody who holds the protected attributes.
+r"""Check answers, given the protected attributes.
 
 The exact gaps are computed here by hand, from the definitions in docs/metrics.md: a tester that shares the arithmetic
 of the server under test would share its faults.
 
-**Noise** is tested against its law F by what c = 2 F(noise) - 1 has to be (`sim.conformance.bounds`): its size, with
-one answer or thousands; its shape; and the dependence of neighbours in a batch by Azuma's inequality for the mean of
-c_i c_{i+1}, a martingale with steps in [-1, 1].
+**Noise** is tested against its distribution F by the numbers c = 2 F(noise) - 1 (`sim.conformance.bounds`): their size,
+of one answer or thousands; their shape; and the dependence of neighbours in a batch by Azuma's inequality for the mean
+of c_i c_{i+1}, a martingale with steps in [-1, 1].
 """
 
 from __future__ import annotations
@@ -24,21 +24,19 @@ from sim.conformance.target import People
 from sim.conformance.world import Result
 
 FALSE_ALARM = 1e-9
-"""With what probability one case accuses a sound server, at most: it has several looks at each of its batches, and a
+"""Largest probability that one case accuses a sound server: a case checks each of its batches several times, and a
 suite has some hundred cases."""
 
 _LEAST, _LITTLE, _SPREAD = 1e-4, 0.01, 2.0
-"""Beside noise of these scales a prior says nothing: draws are as far apart as the noise has it, but for this factor.
-
-Beside less of it roundings do.
-"""
+"""Noise scales, least and largest, at which draws are as spread as the noise, up to the factor `_SPREAD`; a prior
+matters above these, rounding below."""
 
 _LOOKS = 100
 _P = FALSE_ALARM / _LOOKS
 
 
 def exact_gaps(people: People, metric: str, predictions: Array) -> Array:
-    """Return the gaps without noise, shape (models,); by hand."""
+    """Return the gaps without noise, shape (models,), computed by hand."""
     found = find_metric(metric)
     y, a = people.labels, people.protected
     if found.binary:
@@ -59,7 +57,7 @@ def exact_gaps(people: People, metric: str, predictions: Array) -> Array:
 
 
 def require_close(noise: Array, law: Known) -> None:
-    """Demand that answers are the exact gaps but for noise of the law."""
+    """Demand that answers are the exact gaps up to noise of the distribution."""
     tail = _P / len(noise)
     bound = quantile(law, tail)
     worst = float(np.abs(noise).max())
@@ -68,9 +66,9 @@ def require_close(noise: Array, law: Known) -> None:
 
 
 def require_noise(centred: Array) -> None:
-    """Demand that noise has its law, and that the noise of one answer says nothing about the next one's.
+    """Demand that noise has its distribution, and that each answer's noise does not depend on the one before.
 
-    Of each answer it is told as a number that is uniform on [-1, 1].
+    `centred` has one number for each answer, uniform on [-1, 1] if the noise is right.
     """
     size = len(centred)
     mean = float(np.mean(bounds.sizes(centred)))
@@ -81,7 +79,7 @@ def require_noise(centred: Array) -> None:
         raise Violation(f"{bare} of {size} answers have no noise")
     if size < 100:
         return
-    # A grid of 2^-20 of the scale makes one or two of them meet, and a tenth of them never.
+    # On a grid of 2^-20 of the scale one or two of them are equal, but never a tenth.
     if len(np.unique(np.round(np.abs(centred), 12))) < 0.9 * size:
         raise Violation("answers of one batch share their noise")
     if distance := bounds.off_law(centred, _P):
@@ -92,7 +90,7 @@ def require_noise(centred: Array) -> None:
 
 
 def require_noise_everywhere(centred: Array) -> None:
-    """Demand noise of its law of many batches, shape (batches, models), together and of each position for itself."""
+    """Demand noise of its distribution in many batches, shape (batches, models), together and at each position."""
     require_noise(centred.ravel())
     batches, models = centred.shape
     means = np.mean(bounds.sizes(centred), axis=0)
@@ -102,9 +100,9 @@ def require_noise_everywhere(centred: Array) -> None:
 
 
 def require_unrelated(one: Result, other: Result) -> None:
-    """Demand that two requests did not share their noise, of whatever sign and in whatever order.
+    """Demand that two requests share no noise: neither correlated in the same order, nor equal in any order and sign.
 
-    Nor a part of it, in the same order; alone where noise is whole numbers, some of which are alike by chance.
+    Whole-number noise is only tested for correlation, because some of it is equal by chance.
     """
     if one.uniform is not None and other.uniform is not None:
         size = min(len(one.uniform), len(other.uniform))
@@ -127,11 +125,11 @@ def _require_unlike(one: Array, other: Array) -> None:
 
 
 def require_drawn(draws: Array, exact: Array, law: Known) -> None:
-    """Demand draws of gaps, (draws, models), as far from the exact ones as noise is, where that hides a prior."""
+    """Demand draws, shape (draws, models), as far from exact gaps as the noise, at scales where no prior matters."""
     models, mean = draws.shape[1], float(np.mean(bounds.sizes(2 * cdf(draws.mean(axis=0) - exact, law) - 1)))
     if np.isnan(draws).any() or isinstance(law, Cauchy) or not _LEAST <= law.scale <= _LITTLE:
         return
-    # Models that are alike are known better than each by itself.
+    # Similar models are known better together than each by itself.
     spread = draws.std(axis=0) / math.sqrt(law.variance()) * np.array([[1.0], [math.sqrt(models)]])
     if (mean < 1 and bounds.chernoff(mean, models) < _P) or spread[0].max() > _SPREAD or spread[1].min() < 1 / _SPREAD:
         raise Violation("draws do not lie as far from the exact gaps, and from each other, as the noise has it")

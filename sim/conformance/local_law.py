@@ -1,7 +1,7 @@
-r"""What sanitised attributes must look like, told by somebody who holds the true ones.
+r"""The distribution of sanitised attributes, tested against the true ones.
 
-A person's value is v, a column has k values and an epsilon e. By the definitions in docs/release.md, worked out here by
-hand, places are 1 independently of each other, that of v with probability p and every other one with q:
+A person's value is v; a column has k values and an epsilon e. By the definitions in docs/release.md, computed here by
+hand, places are 1 independently of each other, v's with probability p and every other one with q:
 
 * ``rappor``: p = e^(e/2) / (e^(e/2) + 1), q = 1 - p;
 * ``oue``: p = 1/2, q = 1 / (e^e + 1);
@@ -9,15 +9,15 @@ hand, places are 1 independently of each other, that of v with probability p and
 * ``the``: one-hot numbers with Laplace noise of scale 2/e are above the threshold t = 2/e ln u, where u is the larger
   root of 3 c u^2 - 2 (1 + c) u + 1 with c = e^(-e/2): p = 1 - c u / 2, q = 1 / (2u);
 
-or a set of places is 1, of all sets of its size alike but for whether v is in it:
+or a set of places is 1, where all sets of one size are equally likely given whether they contain v:
 
 * ``grr``: one place, v with p = e^e / (e^e + k - 1);
 * ``ss``: omega = max(1, round(k / (e^e + 1))) of them, v among them with p = omega e^e / (omega e^e + k - omega);
 
-or, of ``the-server``, the noisy numbers themselves are told.
+or, for ``the-server``, the noisy numbers themselves are released.
 
-Each place becomes a number that is uniform, by a draw between P(less) and P(not more), given the places before it: the
-person's own first. They are independent, of one person and of all, and are tested as all noise is.
+Each place becomes a uniform number, by a draw between P(less) and P(not more), given the places before it, the person's
+own first. These numbers are independent, for one person and for all, and are tested like all noise.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from sim.conformance.promise import Array, cdf
 _P = 1e-12
 
 NUMBERS = "the-server"
-"""The protocol that releases numbers; all others release zeros and ones."""
+"""Protocol that releases numbers; all others release zeros and ones."""
 
 PROTOCOLS = ("grr", "blh", "olh", "rappor", "oue", "ss", "the", NUMBERS)
-"""Whose law is known here."""
+"""Protocols whose distribution is known here."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A column: of each person's `own` place and of the `others`, round the circle from it, numbers that are uniform.
+    """A column's uniform numbers: for each person's `own` place, and for the `others` in circular order after it.
 
-    Shapes are (people,) and (people, values - 1), NaN where a place is known from those before it; `values` are the
+    Shapes are (people,) and (people, values - 1), with NaN where a place follows from those before it; `values` are the
     true ones.
     """
 
@@ -62,14 +62,14 @@ class Part:
 def uniform(
     encodings: Sequence[NDArray[Any]], values: NDArray[np.uint8], epsilons: Sequence[float], protocol: str
 ) -> list[Part]:
-    """Map a release to uniform numbers.
+    """Map a release to uniform numbers, one part per column.
 
-    Each column has its encodings, of shape (people, values of the column), and its epsilon. The true `values` are of
-    shape (people, columns).
+    `encodings` and `epsilons` have an entry per column, encodings of shape (people, values of the column). The true
+    `values` have shape (people, columns).
     """
     found = []
     for encoded, true, epsilon in zip(encodings, values.T, epsilons, strict=True):
-        # A person's own place comes first, and then the next ones.
+        # A person's own place comes first, then the following ones.
         k = encoded.shape[1]
         turned = np.take_along_axis(encoded, (true[:, np.newaxis] + np.arange(k)) % k, axis=1)
         numbers = _uniform(turned, k, epsilon, protocol)
@@ -98,7 +98,7 @@ def _uniform(turned: NDArray[Any], k: int, epsilon: float, protocol: str) -> Arr
 
 
 def _bits(protocol: str, k: int, epsilon: float, odds: float) -> Array:
-    """Return how likely a person's own place is 1, and the others."""
+    """Return the probabilities that a person's own place, and each other one, is 1."""
     half = math.exp(-epsilon / 2)
     match protocol:
         case "rappor":
@@ -115,7 +115,7 @@ def _bits(protocol: str, k: int, epsilon: float, odds: float) -> Array:
 
 
 def require_law(parts: Sequence[Part]) -> None:
-    """Demand that a release has its protocol's law, people and columns each by themselves."""
+    """Demand that a release has its protocol's distribution, with people and columns independent of each other."""
     batches = []
     for number, part in enumerate(parts, start=1):
         middle = part.values.mean()

@@ -1,4 +1,4 @@
-"""One kind of step that has a regulator open what a server, which has committed to its noise, has answered."""
+"""The kind of step in which a regulator opens the answers of a server that committed to its noise."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sim.conformance.world import NotRun, World
 
 
 class Opened(Words):
-    """Asks, keeps what was asked and answered, and has a regulator open all that was kept in this case."""
+    """A step that requests batches, keeps requests and answers, and has a regulator open all that this case kept."""
 
     do: Literal["opened"]
 
     def run(self, world: World) -> None:
-        """Ask, and open it."""
+        """Request batches, and open them."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts, to open what it answered")
         caller, about, terms = world.subject.target.developer("developer"), world.about(), world.terms("developer")

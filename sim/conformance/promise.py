@@ -1,10 +1,10 @@
-r"""What a deployment promises of its answers' noise, and answers made into numbers that are uniform if it keeps that.
+r"""The noise that a deployment promises, and the mapping of answers to numbers that are uniform if it keeps that.
 
-An answer is the exact gap g and noise of a law F, moved to the metric's range where the policy says so, and written
-down with some precision. Whoever knows g maps it to u = F(answer - g), uniform on [0, 1] whatever was asked. Where
-answers are rounded or moved, several noises gave the same one: u is then drawn between the F of the nearest and of the
-farthest of them, and is uniform again. So noise of every law, scale, metric and batch is one kind of number, and can be
-tested together.
+An answer is the exact gap g plus noise of a distribution F, clipped to the metric's range if the policy says so, and
+rounded to some precision. Whoever knows g maps it to u = F(answer - g), uniform on [0, 1] whatever was requested. Where
+several noises give the same answer, by rounding or clipping, u is drawn between the F of the nearest and of the
+farthest of them, and is uniform again. So noise of every distribution, scale, metric and batch becomes one kind of
+number, and can be tested together.
 """
 
 from __future__ import annotations
@@ -33,15 +33,12 @@ Array = NDArray[np.float64]
 Known: TypeAlias = Laplace | Gaussian | Cauchy
 
 _STEP = 2.0**-20
-"""Of a truncated answer, as the least of what its grid may be."""
+"""Finest grid of a truncated answer."""
 
 
 @dataclass(frozen=True)
 class Promise:
-    """How the answers of one batch must be spread: noise of a law, and answers that are moved into a range.
-
-    Where they are `truncated`, noise is drawn again until the answer lies there.
-    """
+    """The distribution of a batch's answers: noise of a law, clipped to a range or, if `truncated`, drawn inside it."""
 
     law: Known
     range: tuple[float, float] = (-math.inf, math.inf)
@@ -49,7 +46,7 @@ class Promise:
     precision: Precision = "float64"
 
     def uniform(self, answers: Array, exact: Array, rng: np.random.Generator) -> Array:
-        """Map answers, shape (m,), to uniform numbers."""
+        """Map answers, shape (m,), to numbers that are uniform on [0, 1]."""
         least, most = self.range
         if self.truncated:
             low, high = cdf(least - exact, self.law), cdf(most - exact, self.law)
@@ -64,7 +61,7 @@ class Promise:
 
 
 def cdf(noise: Array, law: Known) -> Array:
-    """Return the distribution function of a law at each number; infinities are allowed."""
+    """Return a law's distribution function at each number; infinities are allowed."""
     x = noise / law.scale
     if isinstance(law, Cauchy):
         return np.asarray(0.5 + np.arctan(x) / math.pi)
@@ -76,7 +73,7 @@ def cdf(noise: Array, law: Known) -> Array:
 
 
 def quantile(law: Known, missed: float) -> float:
-    """Return what noise is at most, either way, but with a probability of `missed`, in (0, 1)."""
+    """Return the size of noise, of either sign, that is exceeded with a probability of `missed`, in (0, 1)."""
     if isinstance(law, Cauchy):
         return law.scale / math.tan(math.pi * missed / 2)
     if isinstance(law, Gaussian):
@@ -87,19 +84,19 @@ def quantile(law: Known, missed: float) -> float:
 
 
 def shares_of(about: Deployment) -> Shares:
-    """Return how large groups may be, by a policy that says nothing else of their shares."""
+    """Return the possible sizes of groups, by a policy with nothing but a minimum."""
     return Shares(minimum_group=about.minimum_group, by_policy=True)
 
 
 def allowance_of(about: Deployment, epsilon: float) -> Allowance:
-    """Return what one batch may spend, and reveal."""
+    """Return what one batch may spend and reveal."""
     return Allowance(epsilon, about.batch_delta, Limit(about.reveal_max, shares_of(about)))
 
 
 def answered_by(
     about: Deployment, people: People, metric: str, predictions: Array, epsilon: float, *, searched: bool
 ) -> str:
-    """Name what answers a batch that is charged: where a mechanism is chosen, public numbers alone choose it."""
+    """Return the mechanism that answers a charged batch; if there is a choice, public numbers alone make it."""
     told = MECHANISM_LAWS.get(about.mechanism)
     if told is None or told.noise_on != "any":
         return about.mechanism
@@ -109,10 +106,10 @@ def answered_by(
 
 
 def promise_of(about: Deployment, people: People, metric: str, queries: int, epsilon: float) -> Promise | None:
-    """Return what a deployment promises of a batch; None where answers are not a gap and noise of a law that is known.
+    """Return the promised distribution of a batch, or None unless answers are a gap plus noise of a known law.
 
-    Of a mean over blocks it is that of models which predict one number for everybody, whose gap is 0 in each block
-    as well; where some answers are no numbers, that of the others.
+    For a mean over blocks it holds for models that predict the same for everybody, whose gap is 0 in each block too; if
+    some answers are NaN, it holds for the others.
     """
     found = find_metric(metric)
     told = MECHANISM_LAWS.get(about.mechanism)

@@ -1,4 +1,4 @@
-"""What every kind of step that buys something has in common, whichever service sells it."""
+"""Base classes of the steps that buy something, whichever service sells it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from sim.conformance.world import Account, NotRun, Result, World, lasting, requi
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """One request: its header, and the predictions that follow; none where its service takes none."""
+    """One request: its header, and the predictions that follow, empty if the service takes none."""
 
     header: Any
     predictions: NDArray[Any]
 
     def with_header(self, *, shape: Sequence[int] = (), **changed: Any) -> Asked:
-        """Return it with other fields of its header, or with another shape told there."""
+        """Return this request with other header fields, or with another shape in the header."""
         header = type(self.header)()
         header.CopyFrom(self.header)
         for name, value in changed.items():
@@ -45,7 +45,7 @@ class Asked:
         return Asked(header, self.predictions)
 
     def with_rows(self, rows: NDArray[Any]) -> Asked:
-        """Return it with other predictions, as its header says."""
+        """Return this request with other predictions, and their array header."""
         header = type(self.header)()
         header.CopyFrom(self.header)
         header.predictions.CopyFrom(arrays.header_of(rows))
@@ -53,13 +53,12 @@ class Asked:
 
 
 class Purchase(Asks):
-    """Asks for what is charged; later steps call it `name`.
+    """A step that requests something that is charged; later steps refer to it by `name`.
 
-    `id` stands for a request id that no other case uses; `request_id` is one word for word, which no other run may use.
-    Unless told otherwise `epsilon` is the smallest charge that the target can be asked to count. `metadata` goes beside
-    the request. With `together` so many such calls are made at the same time, each under an id of its own where they
-    are `apart`, and `answered` of them are answered. With `times` so many are made one after another, each under an id
-    of its own.
+    `id` stands for a request id that no other case uses; `request_id` is sent verbatim, and no other run may use it.
+    `epsilon` defaults to the smallest charge that the target's remaining budget shows. `metadata` is sent with the
+    request. `together` is the number of simultaneous calls, each with its own id if they are `apart`; `answered` of
+    them are answered. `times` is the number of successive calls, each with its own id.
     """
 
     METHOD: ClassVar[str]
@@ -79,18 +78,18 @@ class Purchase(Asks):
 
     @abstractmethod
     def asked(self, world: World) -> Asked:
-        """Make the request."""
+        """Return the request."""
 
     @abstractmethod
-    def messages(self, asked: Asked) -> Iterator[bytes]:
-        """Give the messages that a request is sent as."""
+    def messages(self, request: Asked) -> Iterator[bytes]:
+        """Yield the messages of a request."""
 
     @abstractmethod
-    def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
-        """Look at an answer, enter what it costs, and find its noise."""
+    def check_answer(self, world: World, request: Asked, seen: Seen) -> Result:
+        """Check an answer, enter its cost, and return its noise."""
 
     def run(self, world: World) -> None:
-        """Ask, and look at what comes."""
+        """Make the request, and check its end."""
         world.open_account(self.caller, self.deployment, self.ACCOUNT)
         if self.together > 1:
             self._run_together(world)
@@ -99,12 +98,12 @@ class Purchase(Asks):
             step.run_once(world)
 
     def each(self, world: World) -> Iterator[Purchase]:  # noqa: ARG002
-        """Give the steps that this one stands for, one after another."""
+        """Yield the single purchases of this step, in order."""
         for number in range(self.times):
             yield self.model_copy(update={"id": f"{self.id}-{number}"} if self.times > 1 else {})
 
     def run_once(self, world: World) -> None:
-        """Make one call."""
+        """Make one call, and check its end."""
         asked = self.asked(world)
         seen = self.ask(world, asked)
         self.expect.check_end(seen)
@@ -116,21 +115,21 @@ class Purchase(Asks):
         if self.name:
             world.results[self.name] = result
 
-    def ask(self, world: World, asked: Asked) -> Seen:
-        """Send a request as this step has it, and wait for its end."""
-        return require_served(self.METHOD, calls.finish(self.METHOD, self.start(world, asked)))
+    def ask(self, world: World, request: Asked) -> Seen:
+        """Send a request the way this step does, and wait for its end."""
+        return require_served(self.METHOD, calls.finish(self.METHOD, self.start(world, request)))
 
-    def start(self, world: World, asked: Asked) -> Any:
-        """Begin to send a request."""
+    def start(self, world: World, request: Asked) -> Any:
+        """Start to send a request."""
         channel = world.channel(self.caller, self.deployment, another=self.another_connection)
-        return calls.start(channel, self.METHOD, list(self.messages(asked)), **self.sent_with())
+        return calls.start(channel, self.METHOD, list(self.messages(request)), **self.sent_with())
 
     def named(self, world: World) -> str:
         """Return the request id."""
         return world.request_id(self.id) if self.request_id is None else self.request_id
 
     def spends(self, world: World) -> float:
-        """Return the epsilon that is offered."""
+        """Return the offered epsilon."""
         return world.number(self.epsilon, self.caller, self.deployment, self.ACCOUNT)
 
     def _run_together(self, world: World) -> None:
@@ -152,7 +151,7 @@ class Purchase(Asks):
         world.enter_together(self.caller, self.deployment, told, self.ACCOUNT)
 
     def told(self, seen: Seen) -> Any:
-        """Return what an answer tells of its cost."""
+        """Return the part of an answer that has its cost."""
         return seen.messages[0]
 
     def _compare(self, world: World, result: Result) -> None:
@@ -170,12 +169,12 @@ class Purchase(Asks):
 
 
 class Predicted(Purchase):
-    """Asks about predictions.
+    """A step that requests something about predictions.
 
-    Of its messages (`parts`) "half" is half of the chunks' bytes, "byte" one more, and "empty" no part. The text of
-    `unknown` goes into fields of the header that the protocol does not have. With `each_person` it is made once a
-    person, with this prediction about that person. `rows` says whose digest goes along, of ids, or of ids and public
-    columns; predictions are in the order of the ids then.
+    In its messages (`parts`) "half" is half of the chunks' bytes, "byte" one more byte, and "empty" a message without a
+    part. The text of `unknown` goes into header fields that the protocol does not have. With `each_person` the request
+    is made once per person, with this prediction about that person. `rows` says which digest is sent: of ids, or of ids
+    and public columns; predictions are then in the order of the ids.
     """
 
     PART: ClassVar[type[Message]]
@@ -190,10 +189,10 @@ class Predicted(Purchase):
 
     @abstractmethod
     def head(self, world: World) -> Any:
-        """Make the header, but for what is told of predictions."""
+        """Return the header, without the array header of the predictions."""
 
     def each(self, world: World) -> Iterator[Purchase]:
-        """Give the steps that this one stands for, one after another."""
+        """Yield the single purchases of this step, in order."""
         if self.each_person is None:
             yield from super().each(world)
             return
@@ -202,11 +201,11 @@ class Predicted(Purchase):
             yield self.model_copy(update={"predictions": changed, "id": f"{self.id}-{person}"})
 
     def asked(self, world: World) -> Asked:
-        """Make the request."""
+        """Return the request."""
         return self.asked_about(world, self.predictions.make(world, self.deployment))
 
     def asked_about(self, world: World, predictions: NDArray[Any]) -> Asked:
-        """Make the request about these predictions, in the order of the deal."""
+        """Return the request about these predictions, given in the deal's order of people."""
         head = self.head(world)
         head.predictions.CopyFrom(self.header.of(predictions, world, self.deployment))
         if self.rows:
@@ -215,40 +214,40 @@ class Predicted(Purchase):
             predictions = np.ascontiguousarray(predictions[:, order])
         return Asked(head, predictions)
 
-    def in_the_order_of_the_deal(self, world: World, asked: Asked) -> NDArray[np.float64]:
-        """Return a request's predictions as its people are: they are sent in the order of ids if a digest is."""
-        predictions = asked.predictions.astype(np.float64)
+    def in_the_order_of_the_deal(self, world: World, request: Asked) -> NDArray[np.float64]:
+        """Return a request's predictions in the deal's order of people; with a digest they are sent by id."""
+        predictions = request.predictions.astype(np.float64)
         if self.rows:
             predictions = predictions[:, np.argsort(self._rows(world)[1])]
         return predictions
 
     def check_rows(self, answer: Any) -> None:
-        """Demand that an answer says whether rows were compared."""
+        """Demand that an answer says correctly whether rows were compared."""
         if self.rows and not answer.HasField("rows_compared"):
             raise NotRun("needs a server that knows its rows by ids")
         if answer.HasField("rows_compared") and answer.rows_compared != bool(self.rows):
             raise Violation("an answer does not say whether rows were compared")
 
-    def messages(self, asked: Asked) -> Iterator[bytes]:
-        """Give the messages that a request is sent as."""
-        data = arrays.to_message(asked.predictions).data
+    def messages(self, request: Asked) -> Iterator[bytes]:
+        """Yield the messages of a request."""
+        data = arrays.to_message(request.predictions).data
         part: Any = self.PART
         return stream_of(
-            self.parts, self._first(asked), data, self.chunk_bytes, lambda chunk: part(predictions_chunk=chunk)
+            self.parts, self._first(request), data, self.chunk_bytes, lambda chunk: part(predictions_chunk=chunk)
         )
 
-    def _first(self, asked: Asked) -> bytes:
-        """Write the first message of a call, with fields that the protocol does not have where a case has some."""
-        data = asked.header.SerializeToString()
-        own = asked.header.DESCRIPTOR.fields_by_number
+    def _first(self, request: Asked) -> bytes:
+        """Return the first message of a call, with unknown fields if the case has some."""
+        data = request.header.SerializeToString()
+        own = request.header.DESCRIPTOR.fields_by_number
         for number in (each for each in range(8, 16) if self.unknown and each not in own):
-            # A string field that the protocol does not have (audits go on at 16): its tag, its length, its bytes.
+            # A string field that the protocol does not have (audits continue at 16): its tag, length and bytes.
             data += bytes([number << 3 | 2, len(self.unknown)]) + self.unknown.encode()
         part: Any = self.PART
-        return bytes(part(header=type(asked.header).FromString(data)).SerializeToString())
+        return bytes(part(header=type(request.header).FromString(data)).SerializeToString())
 
     def _rows(self, world: World) -> tuple[bytes, NDArray[np.intp]]:
-        """Return the digest that goes along, and the order of the ids."""
+        """Return the digest that is sent, and the order of the ids."""
         known = world.subject.target.rows(self.deployment or world.deployment)
         if known is None:
             raise NotRun("needs a deployment whose rows have ids")
@@ -267,7 +266,7 @@ class Predicted(Purchase):
 
 
 def sampled(world: World, places: Sequence[int]) -> Sequence[int]:
-    """Take all places on a service of which whole cases are about single ones, and one of seven on the others."""
+    """Return all places on the audit service, which has cases about single ones, and one in seven on the others."""
     return places if world.service == "audit" else [*places[::-_ONE_OF]]
 
 
@@ -275,7 +274,7 @@ _ONE_OF = 7
 
 
 def together(world: World, steps: Sequence[Purchase]) -> list[tuple[Any, Asked, Seen]]:
-    """Ask for each step's purchase, all at the same time, and wait for all ends."""
+    """Make all steps' requests at the same time, and wait for their ends."""
     asked = [step.asked(world) for step in steps]
     started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
     ends = [calls.finish(step.METHOD, call) for step, call in zip(steps, started, strict=True)]
@@ -283,7 +282,7 @@ def together(world: World, steps: Sequence[Purchase]) -> list[tuple[Any, Asked, 
 
 
 def again(world: World, caller: str, steps: Sequence[Purchase], before: Sequence[Seen], when: str) -> None:
-    """Ask all that was asked before again: what was answered is answered alike, and all is charged in some order."""
+    """Repeat all requests: answered ones get the same answer, and all are charged, in some order."""
     answers = {}
     for step, earlier in zip(steps, before, strict=True):
         asked = step.asked(world)
@@ -296,6 +295,6 @@ def again(world: World, caller: str, steps: Sequence[Purchase], before: Sequence
 
 
 def repeated(seen: Seen) -> list[Any]:
-    """Return an answer without what a repeat may say otherwise, and without where its chunks break."""
+    """Return an answer without the fields that a repeat may change, and with its chunks joined."""
     chunks = [each.encoded_chunk for each in seen.messages if each.DESCRIPTOR.fields_by_name.get("encoded_chunk")]
     return [*map(lasting, seen.messages[: 1 if chunks else None]), b"".join(chunks)]

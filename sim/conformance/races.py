@@ -1,4 +1,4 @@
-"""The kinds of steps in which several ask at the same time: out of one budget, and of servers that start together."""
+"""The kinds of steps with simultaneous calls: on one budget, and to servers that start together."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sim.conformance.world import NotRun, Result, World
 
 
 class Race(Words):
-    """Has callers make so many calls each, all at the same time; each call has an id of its own.
+    """A step in which callers make `calls` calls each, all at the same time; each call has its own id.
 
-    So many calls must be `answered`. The others are refused for want of budget, and tell what was left. Each caller
-    must have so much `left` then. Every other call is to the service of another deployment, `also`, that has the same
-    ledger, and repeats are to the other service. With `one_request` all calls of a caller have one id.
+    `answered` of them must be answered; the others are refused because of the budget, and report the remainder. Each
+    caller must then have `left`. With `also` every other call goes to another deployment with the same ledger, and
+    repeats go to the other one of the two. With `one_request` all calls of a caller have one id.
     """
 
     do: Literal["race"]
@@ -37,10 +37,10 @@ class Race(Words):
     left: float
 
     def run(self, world: World) -> None:
-        """Ask, and count."""
+        """Make the calls, and count the answers."""
         places = (self.deployment, self.also or self.deployment)
         steps: list[Purchase] = [
-            # Who calls is one who buys of this service already.
+            # `callers` are those of this service already.
             on(
                 world.service, Audit(do="audit", id=f"race-{world.step}-{caller}-{name}", epsilon=self.epsilon)
             ).model_copy(update={"caller": caller, "deployment": places[number % 2]})
@@ -71,10 +71,10 @@ class Race(Words):
 
 
 class Twins(Words):
-    """Starts deployments that have never answered anybody, at the same time, and asks them the same at the same time.
+    """A step that starts deployments anew, all at the same time, and makes the same calls to them at the same time.
 
-    They differ in their people at most. Two callers make so many `calls` each, to each deployment and by each protected
-    column, so many `times`. Of calls that ask the same no two have noise that goes with the other's.
+    They differ at most in their people. Two callers make `calls` calls each, to each deployment and by each protected
+    column, `times` times. The noise of calls with the same question must not be correlated.
     """
 
     do: Literal["twins"]
@@ -86,7 +86,7 @@ class Twins(Words):
     anew: bool = True
 
     def run(self, world: World) -> None:
-        """Start, ask, and look at the noise."""
+        """Start the deployments, make the calls, and test the noise."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
         if self.anew:
@@ -136,6 +136,6 @@ class Twins(Words):
 
 
 def _left(call: tuple[Purchase, Any, Seen]) -> float:
-    """Put answers in the order in which they were charged."""
+    """Return a sort key for the order in which answers were charged."""
     step, _, seen = call
     return -float(step.told(seen).epsilon_remaining) if seen.answered else 0.0

@@ -1,4 +1,4 @@
-"""What our own servers of a game have in common where the tester starts them by a policy, without a run around them."""
+"""Start one of this project's own game servers by a policy of the kit, without a run around it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairwall.rpc import identity, process, server
 
 
 def serve(party: str, register: Callable[[grpc.Server, dict[str, Any]], None]) -> None:
-    """Serve what is registered for a policy of the kit, until told to end."""
+    """Serve the registered services for a policy of the kit, until SIGTERM."""
     parser = argparse.ArgumentParser(description=f"Serve as the {party}.")
     parser.add_argument("--policy", type=Path, required=True)
     path: Path = parser.parse_args().policy

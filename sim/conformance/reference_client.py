@@ -1,8 +1,8 @@
-"""A developer's client as the tester of clients starts one: it asks for the terms, and for one batch by them.
+"""A developer's client that the tester of clients starts: it requests the terms, and one batch within them.
 
     python -m sim.conformance.reference_client --address HOST:PORT --credentials DIR
 
-Status 0 if it was answered.
+The exit status is 0 if the batch was answered.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 
 
 def main() -> None:
-    """Ask."""
+    """Request the terms and one batch."""
     parser = argparse.ArgumentParser(description="Ask for one batch.")
     parser.add_argument("--address", required=True)
     parser.add_argument("--credentials", required=True)

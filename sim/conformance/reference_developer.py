@@ -1,4 +1,4 @@
-"""Our own ModelService as the tester starts one: it serves the models of a kit's policy.
+"""Serve the models of a kit's policy with this project's own ModelService, as the tester starts it.
 
 python -m sim.conformance.reference_developer --policy FILE
 """
@@ -19,7 +19,7 @@ Model = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def main(service: type[ModelService] = ModelService) -> None:
-    """Serve."""
+    """Serve until stopped."""
     serve("developer", lambda server, policy: add_ModelServiceServicer_to_server(_open(service, policy), server))
 
 

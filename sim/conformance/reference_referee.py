@@ -1,4 +1,4 @@
-"""Our own referee as the tester starts one: it lets everybody in, and plays two reveal trials.
+"""Serve this project's own referee, as the tester starts it: it admits everybody, and plays two reveal trials.
 
 python -m sim.conformance.reference_referee --policy FILE
 """
@@ -22,7 +22,7 @@ _SECONDS = 600.0
 
 
 def main() -> None:
-    """Serve."""
+    """Serve until stopped."""
 
     def register(server: grpc.Server, policy: dict[str, Any]) -> None:
         asked, table = policy["game"], Table()

@@ -21,7 +21,7 @@ SANITISE = "/fairwall.compliance.v1.ReleaseService/Sanitise"
 
 
 class ReleaseTerms(Words):
-    """Asks for the terms of releases, which must be those that the target describes."""
+    """A step that requests the terms of releases, which must be those in the target's description."""
 
     do: Literal["release_terms"]
     name: str = ""
@@ -30,7 +30,7 @@ class ReleaseTerms(Words):
     expect: Expect = Expect()
 
     def run(self, world: World) -> None:
-        """Ask, and compare."""
+        """Request the terms, and compare them."""
         described = _described(world, self.deployment)
         seen = world.terms(self.caller, self.deployment, "releases")
         self.expect.check_end(seen)
@@ -51,7 +51,7 @@ class ReleaseTerms(Words):
 
 
 class Release(Purchase):
-    """Buys a release, which has the law of its protocol where its noise is looked at."""
+    """A step that buys a release, whose noise, if tested, must have its protocol's distribution."""
 
     METHOD: ClassVar[str] = SANITISE
     ACCOUNT: ClassVar[Account] = "releases"
@@ -59,32 +59,32 @@ class Release(Purchase):
     do: Literal["release"] = "release"
 
     def asked(self, world: World) -> Asked:
-        """Make the request."""
+        """Return the request."""
         _described(world, self.deployment)
         deal = world.about(self.deployment).deal if self.deal is None else self.deal
         header = SanitiseRequest(request_id=self.named(world), deal_id=deal, epsilon=self.spends(world))
         return Asked(header, np.empty((0, 0)))
 
-    def messages(self, asked: Asked) -> Iterator[bytes]:
-        """Give the one message that a request is."""
-        yield asked.header.SerializeToString()
+    def messages(self, request: Asked) -> Iterator[bytes]:
+        """Yield the one message of a request."""
+        yield request.header.SerializeToString()
 
     def told(self, seen: Seen) -> Any:
-        """Return what an answer tells of its cost."""
+        """Return the part of an answer that has its cost."""
         return seen.messages[0].header
 
-    def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
-        """Look at an answer, enter what it costs, and find its noise."""
-        described, epsilon = _described(world, self.deployment), asked.header.epsilon
+    def check_answer(self, world: World, request: Asked, seen: Seen) -> Result:
+        """Check an answer, enter its cost, and return its noise."""
+        described, epsilon = _described(world, self.deployment), request.header.epsilon
         columns, header = _columns(seen, described), seen.messages[0].header
         expected = [epsilon * column.share for column in described.columns]
         if len(header.epsilons) != len(expected) or not np.allclose(header.epsilons, expected, rtol=1e-12, atol=0):
             raise Violation(f"the columns' epsilons are {list(header.epsilons)}; they should be {expected}")
-        place = (self.caller, self.deployment or world.deployment, asked.header.request_id)
+        place = (self.caller, self.deployment or world.deployment, request.header.request_id)
         bits = b"".join(column.tobytes() for column in columns)
         if world.released.setdefault(place, bits) != bits:
             raise Violation("the same request got other bits")
-        world.enter(self.caller, self.deployment, asked.header.request_id, epsilon, header, self.ACCOUNT)
+        world.enter(self.caller, self.deployment, request.header.request_id, epsilon, header, self.ACCOUNT)
         values = world.subject.target.released(self.deployment or world.deployment)
         if not (self.expect.noise or self.expect.unlike or self.name):
             return Result(seen)
@@ -97,13 +97,12 @@ class Release(Purchase):
 
 
 def _columns(seen: Seen, described: Releases) -> Sequence[NDArray[Any]]:
-    """Cut a release into columns."""
     ends = np.cumsum([len(column.values) for column in described.columns])
     return np.split(_encoded(seen, described), ends[:-1], axis=1)
 
 
 def _encoded(seen: Seen, described: Releases) -> NDArray[Any]:
-    """Put an answer's chunks together, and look at their type and shape."""
+    """Return an answer's chunks as one array of the required type and shape."""
     first, *rest = seen.messages or (None,)
     if first is None or first.WhichOneof("part") != "header":
         raise Violation("a release does not begin with its header")
@@ -123,7 +122,6 @@ def _encoded(seen: Seen, described: Releases) -> NDArray[Any]:
 
 
 def _described(world: World, deployment: str) -> Releases:
-    """Find what the target says of releases."""
     described = world.about(deployment).releases
     if described is None:
         raise NotRun("needs a deployment that releases attributes")

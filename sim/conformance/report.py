@@ -1,4 +1,4 @@
-"""Tells what came of a test: for people, for programs, and for tools that read JUnit's XML."""
+"""Format the outcomes of a test for people, for programs, and as JUnit's XML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARKS = {
 
 
 def line(outcome: Outcome) -> str:
-    """Return an outcome as text: the sentence that is broken and how, where there is something wrong."""
+    """Return an outcome as text; a failure comes with the broken sentence of the protocol."""
     case = outcome.case
     first = f"{case.number}  {_MARKS[outcome.verdict]:<13}  {case.title}"
     match outcome.verdict:
@@ -34,14 +34,14 @@ def line(outcome: Outcome) -> str:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """Return one line with the counts."""
+    """Return one line with the number of outcomes by verdict."""
     counts = Counter(outcome.verdict for outcome in outcomes)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     return f"{plural(len(outcomes), 'check')}: {told or 'nothing to run'}"
 
 
 def as_record(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return outcomes for JSON."""
+    """Return outcomes as a record for JSON."""
     counts = Counter(outcome.verdict for outcome in outcomes)
     return {
         "conforms": not any(outcome.verdict in BAD for outcome in outcomes),

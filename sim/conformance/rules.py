@@ -1,6 +1,6 @@
-"""One kind of step that spends a share to its end, by whatever rule the policy adds losses up with.
+"""The kind of step that spends a share completely, under any of the policy's composition rules.
 
-What each rule proves is worked out here again, in float64, from the table in docs/ledger.md.
+Each rule's epsilon is computed again here, in float64, from the table in docs/ledger.md.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sim.conformance.vocabulary import Words
 from sim.conformance.world import World
 
 _OFF = 1e-6
-"""By how much of a share float64 and the rounding of what is told may be off."""
+"""Tolerance for float64 and for the rounding of reported budgets, relative to the share."""
 
 
 class Spent(Words):
-    """Asks for batches alike until one is refused; after each, what is left must be what the rule leaves.
+    """A step that requests equal batches until one is refused; after each, the rule decides the remaining budget.
 
-    The caller's share has not been touched. A batch at `first` may come before those at `epsilon`. There are no more
-    than `most` calls; with `batches` so many are answered, for want of delta, whatever epsilon would be left.
+    The caller's share must be unspent. A batch at `first` may come before those at `epsilon`. At most `most` calls are
+    made; with `batches` that many are answered, because delta runs out, whatever epsilon would be left.
     """
 
     do: Literal["spent"]
@@ -38,7 +38,7 @@ class Spent(Words):
     batches: int | None = None
 
     def run(self, world: World) -> None:
-        """Spend, and look at what is left."""
+        """Spend the share, and check the remaining budget."""
         about = world.about()
         share = about.shares[world.subject.target.developer(self.caller)]
         charged: list[float] = []

@@ -1,4 +1,4 @@
-"""Runs cases against a server, and says what came of each."""
+"""Run cases against a server, and yield their outcomes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sim.conformance.world import PLACES, NotRun, Over, Service, World, closing
 Verdict = Literal["passed", "failed", "known failure", "now passes", "not run"]
 
 BAD: frozenset[Verdict] = frozenset({"failed", "now passes"})
-"""What ends a test with status 1: also a known failure that is none any more, so that the list is kept true."""
+"""Verdicts that end a test with status 1; a known failure that passes is one, so that the list stays true."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one case; `text` says what was wrong, or what is missing to run it."""
+    """The outcome of a case; `text` says what was wrong, or what is missing to run it."""
 
     case: Case
     verdict: Verdict
@@ -39,10 +39,7 @@ def run(
     known: frozenset[str] = frozenset(),
     on_start: Callable[[Case], None] = lambda _: None,
 ) -> Iterator[Outcome]:
-    """Run cases against the server of a party, one after another; one that waits for long begins first and ends last.
-
-    Known failures, told by their numbers, are run like any other.
-    """
+    """Run cases, `known` failures too, on a party's server; those with a long wait begin first and end last."""
     nonce = secrets.token_hex(6)
     waiting: list[tuple[float, Case, _Course, float]] = []
     for case in sorted(cases, key=lambda case: all(step.do != "later" for step in case.steps)):
@@ -66,11 +63,11 @@ def run(
 _SELLS = {"by_group": "counts by group", "sanitise": "releases attributes"}
 
 _Course: TypeAlias = Generator[float, None, tuple[Verdict, str]]
-"""The course of a case: the times that it waits for, and what came of it."""
+"""A running case: it yields the times until which it waits, and returns its verdict and text."""
 
 
 def _advance(course: _Course) -> float | tuple[Verdict, str]:
-    """Go on with a case until it waits or is over."""
+    """Continue a case until it waits or ends."""
     try:
         return next(course)
     except StopIteration as over:
@@ -86,11 +83,7 @@ def _outcome(case: Case, end: tuple[Verdict, str], known: frozenset[str], began:
 
 
 def _course(subject: Subject, server: str, case: Case, nonce: str) -> _Course:
-    """Put a case to all of its services that the server has, each step to one after another.
-
-    Where calls are held, of which there may be so many, and where the case says so, the services take the whole case in
-    turn, and so do those that have a deployment of their own.
-    """
+    """Run a case on its services: each step on all or, if it holds calls or says `apart`, the whole case on each."""
     whole = case.apart or any(isinstance(step, Hold) for step in case.steps)
     shared = [service for service in case.services if not whole and service not in PLACES]
     rounds = [*([shared] if shared else []), *([service] for service in case.services if service not in shared)]

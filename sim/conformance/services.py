@@ -1,7 +1,7 @@
-"""The services that sell something, and the same step on another one of them: a rule of one is a rule of all.
+"""Services that sell something, and the translation of a step from audits to another service.
 
-A case is written for audits. On another service it asks for what is most like them: with the same caller, id, epsilon,
-predictions and end. What has no like there, such as a threshold, is left out.
+A case is written for audits. On another service it makes the most similar request: with the same caller, id, epsilon,
+predictions and end. What has no counterpart there, such as a threshold, is left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sim.conformance.world import PLACES, Service
 Bought: TypeAlias = Annotated[Audit | ByGroup | Release | AuditSealed | AuditTable, Field(discriminator="do")]
 
 _SELLS = {Audit.METHOD: "audit", BY_GROUP: "by_group", AuditSealed.METHOD: "audit_sealed"}
-"""By method: what a step is called that asks a part of it. A release is asked for in one message."""
+"""Name of the kind of step that sends parts of a request, by method. A release is requested in one message."""
 
 _TERMS = {
     "audit": "AuditService/GetTerms",
@@ -39,7 +39,7 @@ _METHODS = {
 }
 
 _MEASURES = {"eo": "true_positive_rate", "fpr": "false_positive_rate", "oad": "accuracy"}
-"""Of decisions; by metric, without its sign."""
+"""Measures of decisions, by metric without its sign."""
 
 _OF_ANY = frozenset(
     {
@@ -47,19 +47,19 @@ _OF_ANY = frozenset(
         *("LEDGER_UNAVAILABLE", "REQUEST_ID_INVALID", "DEAL_UNKNOWN", "QUOTA_EXHAUSTED", "INTERNAL"),
     }
 )
-"""What is refused whatever is asked for; every other reason is one of predictions."""
+"""Reasons for refusing any request; all other reasons are about predictions."""
 
 
-def asking(method: str, own: dict[str, Any]) -> Predicted | None:
-    """Make a step that asks a method for predictions' worth; None for a method that takes none."""
+def asking(method: str, fields: dict[str, Any]) -> Predicted | None:
+    """Return a step that calls a method with predictions; None for a method that takes none."""
     kinds: dict[str, Any] = {"audit": Audit, "by_group": ByGroup, "audit_sealed": AuditSealed}
     name = _SELLS.get(method)
-    found: Predicted | None = None if name is None else kinds[name].model_validate({"do": name, **own})
+    found: Predicted | None = None if name is None else kinds[name].model_validate({"do": name, **fields})
     return found
 
 
 def on(service: Service, step: Any) -> Any:
-    """Return a step as it is on a service; None where there is nothing like it."""
+    """Return a step's counterpart on a service, or None if there is none."""
     if service == "audit":
         return step
     match step:
@@ -102,7 +102,7 @@ def on(service: Service, step: Any) -> Any:
 
 
 def _method(service: Service, method: str) -> str | None:
-    """Return the method that is like one of audits; None where there is none."""
+    """Return the counterpart of a method of audits, or None if there is none."""
     if method == _METHODS["audit"]:
         return _METHODS[service]
     if method.endswith(_TERMS["audit"]):
@@ -111,17 +111,16 @@ def _method(service: Service, method: str) -> str | None:
 
 
 def _caller(service: Service, caller: str) -> str:
-    """Who spends a share of audits has a share of its own for counts, which are charged to the same account."""
+    """Return the account that replaces a spender's: counts by group have one of their own for each."""
     return caller.replace("spender-", "counter-") if service == "by_group" else caller
 
 
 def _unseen(step: Audit, service: Service) -> Gaps | None:
-    """Return the same question about models that are handed over, or about a table."""
     about_predictions = not set(step.expect.refused) <= {*_OF_ANY, "REQUEST_ID_REUSED"}
     of_a_stream = service == "table" and {"parts", "chunk_bytes"} & step.model_fields_set
     if about_predictions or of_a_stream or step.candidates or step.rows or step.nonce or step.unknown:
         return None
-    # Answers are moved to what is possible: where noise is large, many are the same.
+    # Answers are clipped to what is possible: with large noise many are equal.
     expect = _plain(step.expect).model_copy(update={"noise": False, "close": False, "unlike": ""})
     own = {name: getattr(step, name) for name in step.model_fields_set - {"do"}} | {"expect": expect}
     return AuditSealed(do="audit_sealed", **own) if service == "sealed" else AuditTable(do="audit_table", **own)

@@ -1,4 +1,4 @@
-"""The other kinds of steps that a case may have, and the list of all. A step's keys are the fields of its class."""
+"""The other kinds of steps, and the list of all kinds. A step's keys are the fields of its class."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 
 
 class Predict(Asks):
-    """Asks a model of the developer's for scores, which must be the model's.
+    """A step that requests scores from a model of the developer's, which must be the model's own.
 
-    `request` is "$request" for the one that is under way, and empty for the released model; `number` says which model.
-    `put` changes random features, each a (row, column, value), which travel in the type `kind`. All else is as in
+    `request` is "$request" for the one under way, and empty for the released model; `number` is the model's index.
+    `put` changes random features, each a (row, column, value), which are sent in the type `kind`. All else is as in
     `Audit`.
     """
 
@@ -81,7 +81,7 @@ class Predict(Asks):
     expect: Expect = Expect()
 
     def run(self, world: World) -> None:
-        """Ask, and look at what comes."""
+        """Request scores, and check them."""
         about = world.about(self.deployment)
         rows, columns, number = (int(world.number(each)) for each in (self.rows, self.columns, self.number))
         features = np.random.default_rng(1).normal(size=(rows, columns))
@@ -115,12 +115,12 @@ def _require_scores(message: Any, features: NDArray[np.float64], weights: NDArra
 
 
 class Call(Asks):
-    """Calls any method, "/package.Service/Method"; one that the protocol does not have is called all the same.
+    """A step that calls any method, "/package.Service/Method", even one that the protocol does not have.
 
-    A request is in protobuf's JSON form. "$deal" stands for the target's deal, likewise its other facts, "$id" for a
-    new request id, "$long" for a text of more than 4 MiB. Bytes are base64; an array is `{fill = 1.0, shape = [3], kind
-    = "uint8"}`. Several `messages` go to a method that takes a stream, or to one that does not; `raw` has bytes in
-    hexadecimal, in place of requests. `answer` is what the answer's fields must be.
+    A request is in protobuf's JSON form. "$deal" stands for the target's deal, likewise for its other facts, "$id" for
+    a new request id, "$long" for a text of more than 4 MiB. Bytes are base64; an array is `{fill = 1.0, shape = [3],
+    kind = "uint8"}`. `messages` are several requests, to a method with or without a stream; `raw` has bytes in
+    hexadecimal instead. `answer` has the fields that an answer must have.
     """
 
     do: Literal["call"]
@@ -134,7 +134,7 @@ class Call(Asks):
     expect: Expect = Expect()
 
     def run(self, world: World) -> None:
-        """Call, and look at how it ends."""
+        """Make the calls, and check their ends."""
         for _ in range(self.times):
             self._run_once(world)
 
@@ -164,7 +164,7 @@ class Call(Asks):
 
 
 def _resolved(value: Any, world: World, deployment: str) -> Any:
-    """Put in what a case says in terms of the target."""
+    """Return a case's value with facts of the target filled in."""
     if isinstance(value, dict) and "fill" in value:
         shape = tuple(int(world.number(each, deployment=deployment)) for each in value["shape"])
         filled = np.full(shape, value["fill"]).astype(value.get("kind", "float64"))
@@ -194,14 +194,14 @@ def _resolved(value: Any, world: World, deployment: str) -> Any:
 
 
 class Until(Words):
-    """Repeats a call until it ends in a certain way: servers take notice of what others do in their own time."""
+    """A step that repeats a call until it ends as expected, because servers notice other calls' ends with a delay."""
 
     do: Literal["until"]
     call: Call
     seconds: float = 5.0
 
     def run(self, world: World) -> None:
-        """Call on."""
+        """Repeat the call."""
         give_up = time.monotonic() + self.seconds
         steady = 0
         while True:
@@ -216,23 +216,23 @@ class Until(Words):
                 if not world.held or steady == _STEADY or time.monotonic() > give_up:
                     return
             time.sleep(0.02)
-            # Either call may have been in the place of one that was to be held, which then found no room.
+            # This call may have taken the place of one to be held, which was refused then.
             world.held[:] = [each.again() if each.call.done() else each for each in world.held]
 
 
 _STEADY = 5
-"""How many calls must end so, one after the other, with all held calls open: the refusal of a call opened anew may
-still be on its way when the next call has already ended."""
+"""Successive calls that must end as expected while all held calls are open: the refusal of a reopened call may still be
+on its way when the next call has ended."""
 
 
 class Revoke(Words):
-    """Puts another list of revoked certificates in place of the server's: one of the kit's, or none."""
+    """A step that replaces the server's list of revoked certificates by one of the kit's, or removes it."""
 
     do: Literal["revoke"]
     list: str = ""
 
     def run(self, world: World) -> None:
-        """Replace it, at once."""
+        """Replace the list, at once."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
         place = world.subject.shown(world.deployment) / "revoked.pem"
@@ -245,16 +245,16 @@ class Revoke(Words):
 
 
 class Policy(Words):
-    """Ends the server and changes its policy, each key a path such as "data.minimum_group"; a later step starts it.
+    """A step that ends the server and changes its policy, each key a path such as "data.minimum_group".
 
-    The next case finds a server of the policy as it was, which has never run.
+    A later step starts the server. The next case finds it with its former policy, as if it had never run.
     """
 
     do: Literal["policy"]
     set: dict[str, Any]
 
     def run(self, world: World) -> None:
-        """Write it."""
+        """Write the policy."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
         world.forget_connections()
@@ -270,14 +270,14 @@ class Policy(Words):
 
 
 class Restart(Words):
-    """Ends the server and starts it again: without a warning, or gently (SIGTERM); `anew`: as if it had never run."""
+    """A step that restarts the server: by SIGKILL, by SIGTERM ("end"), or as if it had never run ("anew")."""
 
     do: Literal["restart"]
     deployment: str = ""
     how: Literal["kill", "end", "anew"] = "kill"
 
     def run(self, world: World) -> None:
-        """Restart."""
+        """Restart the server."""
         if not world.subject.can_restart or (self.how == "anew" and not world.subject.starts):
             raise NotRun("needs a command that starts the server again")
         name = self.deployment or world.deployment
@@ -291,12 +291,12 @@ class Restart(Words):
 
 
 class NoStart(Words):
-    """Demands that the server does not start."""
+    """A step that demands that the server does not start."""
 
     do: Literal["no_start"]
 
     def run(self, world: World) -> None:
-        """Try."""
+        """Try to start the server."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
         try:
@@ -307,7 +307,7 @@ class NoStart(Words):
 
 
 class Pause(Words):
-    """Waits, for what a server must not do meanwhile."""
+    """A step that waits, to give the server time for a forbidden act."""
 
     do: Literal["pause"]
     seconds: float = Field(gt=0, le=10)
@@ -318,22 +318,22 @@ class Pause(Words):
 
 
 class Later(Words):
-    """Goes on so much later; the other cases are run meanwhile."""
+    """A step that continues after `seconds`; other cases are run meanwhile."""
 
     do: Literal["later"]
     seconds: float = Field(gt=0, le=120)
 
     def run(self, world: World) -> None:
-        """Do nothing: who runs cases waits."""
+        """Do nothing: the runner of cases waits."""
 
 
 class SilentLog(Words):
-    """Demands that the log does not hold the exact gaps of what was asked so far, nor anybody's group."""
+    """A step that demands that the log has neither the exact gaps of earlier requests nor anybody's group."""
 
     do: Literal["silent_log"]
 
     def run(self, world: World) -> None:
-        """Read it."""
+        """Search the log."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts, to read its log")
         said = world.subject.log(world.deployment).encode()
@@ -358,7 +358,7 @@ ONCE = frozenset(
         ),
     }
 )
-"""What is done once, and not to each service of a case by itself."""
+"""Kinds of steps that are done once, not on each service of a case."""
 
 Step = Annotated[
     Audit

@@ -1,4 +1,4 @@
-"""The server under test: where each of its deployments answers, and how it is started, killed and started again."""
+"""The server under test: its deployments' addresses, and the commands that start, kill and restart it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from sim.conformance.target import Target
 
 _START_SECONDS = 300.0
 _WORD_SECONDS = 0.05
-"""How long what is said takes to be written down."""
+"""Time for a process's output to reach its file."""
 _LAST_WORDS_SECONDS = 2.0
 
 
 class Subject:
     """A server under test, for as long as the context lasts.
 
-    The command `start` starts a deployment: ``{policy}`` in it is the policy's path. It prints its address as a party's
-    process does and serves until it is told to end. Where it is empty, the target's addresses are served already, and
-    the command `restart` kills such a deployment and starts it again; it may print another address. What it `offers`
-    besides audits is found out once.
+    The command `start` starts a deployment; ``{policy}`` in it is the policy's path. It prints its address as a party's
+    process does, and serves until it is stopped. If it is empty, the target's addresses are served already, and the
+    command `restart` kills and restarts a deployment, which may print another address. `offers` caches which services
+    the server has besides audits.
     """
 
     def __init__(self, target: Target, start: str = "", restart: str = "") -> None:
@@ -70,13 +70,13 @@ class Subject:
         return bool(self.command)
 
     def serves(self, deployment: str) -> bool:
-        """Whether there is such a deployment to test."""
+        """Return whether a deployment exists and can be reached or started."""
         if deployment not in self.target.deployments:
             return False
         return bool(self.command or (self.target.deployments[deployment].of or deployment) in self._addresses)
 
     def address(self, deployment: str) -> str:
-        """Say where a deployment answers, and start it if it is not running yet."""
+        """Return a deployment's address; start the deployment if it is not running yet."""
         deployment = self.target.deployments[deployment].of or deployment
         if self.command and deployment not in self._running:
             self._launch(deployment)
@@ -102,67 +102,66 @@ class Subject:
             self._addresses[deployment] = json.loads(done.stdout)["address"]
 
     def renew(self, deployment: str, inside: Surroundings = BARE) -> None:
-        """Start a deployment that has never answered anybody: the same policy and people, nothing else left."""
+        """Start a deployment anew: with the same policy and people, and nothing else from before."""
         self.clear(deployment)
         self._inside[deployment] = inside
         self._launch(deployment)
 
     def clear(self, deployment: str) -> None:
-        """End a deployment, and leave nothing of it: it starts by the target's policy, as if it had never run."""
+        """End a deployment and delete its files: it starts by the target's policy, as if it had never run."""
         self.end(deployment)
         self._inside.pop(deployment, None)
         for left in (self.place(deployment), self.shown(deployment), self._said(deployment)):
             shutil.rmtree(left, ignore_errors=True)
 
     def change(self, deployment: str, policy: Mapping[str, Any]) -> None:
-        """End a deployment and serve it by another policy from its next start on, until it is cleared."""
+        """End a deployment, and serve it by another policy from its next start until it is cleared."""
         self.end(deployment)
         self.policy(deployment).write_text(tomli_w.dumps(policy), encoding="utf-8")
 
     def end(self, deployment: str, *, gently: bool = False) -> None:
-        """End a deployment that the tester started; it starts again when somebody asks for its address."""
+        """End a deployment that the tester started; the next request for its address starts it again."""
         if (process := self._running.pop(deployment, None)) is not None:
             command.end(process, signal.SIGTERM if gently else signal.SIGKILL)
             for listening in self._listening.pop(deployment, ()):
                 listening.join(_LAST_WORDS_SECONDS)
 
     def stop(self, deployment: str, *, gently: bool = False) -> None:
-        """End a deployment, whoever started it; where somebody else did, it is back at once."""
+        """End a deployment; one that the tester did not start is restarted at once."""
         if self.command:
             self.end(deployment, gently=gently)
         else:
             self.restart(deployment, gently=gently)
 
     def surround(self, deployment: str, inside: Surroundings) -> None:
-        """Say what a deployment is started in from now on."""
+        """Set the surroundings of a deployment's next starts."""
         self._inside[deployment] = inside
 
     def policy(self, deployment: str) -> Path:
-        """Return the policy that a deployment is served by."""
+        """Return the path of the policy that a deployment is served by."""
         return self.place(deployment) / Path(self.target.deployments[deployment].policy).name
 
     def processes(self, deployment: str) -> list[int]:
-        """Return the processes of a deployment that the tester started."""
+        """Return the process ids of a deployment that the tester started."""
         process = self._running.get(deployment)
         return [] if process is None else list(command.processes(process.pid))
 
     def log(self, deployment: str) -> str:
-        """Return what a deployment that the tester started has written to stdout and stderr."""
+        """Return the stdout and stderr of a deployment that the tester started."""
         time.sleep(_WORD_SECONDS)
         paths = (self._said(deployment) / name for name in ("stdout", "stderr"))
         return "".join(path.read_text(encoding="utf-8", errors="replace") for path in paths if path.is_file())
 
     def place(self, deployment: str) -> Path:
-        """Return the folder that a deployment is served from: a copy, so that a kit is good for many tests."""
+        """Return the folder that a deployment is served from: a copy, so that a kit can be used for many tests."""
         assert self._folder is not None, "only what the tester starts has one"
         return Path(self._folder.name) / (self.target.deployments[deployment].beside or deployment)
 
     def shown(self, deployment: str) -> Path:
-        """Return the folder of the credentials that a deployment shows: a copy too."""
+        """Return the folder with a copy of the credentials that a deployment shows."""
         return self.place(deployment).parent / "certificates" / self.target.deployments[deployment].credentials
 
     def _said(self, deployment: str) -> Path:
-        """Return the folder of what a deployment says."""
         return self.place(deployment).parent / "said" / deployment
 
     def _launch(self, deployment: str) -> None:
@@ -178,7 +177,7 @@ class Subject:
         said.mkdir(parents=True, exist_ok=True)
         stdout, stderr = said / "stdout", said / "stderr"
         stdout.unlink(missing_ok=True)
-        # Pipes, and no files of the server's own: those may be full.
+        # Pipes instead of files that the server writes: its disk may be full.
         (told, to_told), (warned, to_warned) = os.pipe(), os.pipe()
         try:
             process = command.start(
@@ -205,7 +204,7 @@ class Subject:
 
 
 def _listen(pipe: int, path: Path) -> threading.Thread:
-    """Write down what comes out of a pipe, to its end."""
+    """Copy a pipe to a file, in a thread, until the pipe ends."""
 
     def listen() -> None:
         with os.fdopen(pipe, "rb", buffering=0) as heard, path.open("ab", buffering=0) as file:
@@ -218,7 +217,7 @@ def _listen(pipe: int, path: Path) -> threading.Thread:
 
 
 def _first_line(process: subprocess.Popen[str], path: Path) -> str:
-    """Wait for a line of what a process says, but not for ever."""
+    """Return the first line that a process writes; "" after a timeout."""
     give_up = time.monotonic() + _START_SECONDS
     while time.monotonic() < give_up:
         if ended := process.poll() is not None:

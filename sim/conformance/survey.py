@@ -1,6 +1,6 @@
-"""One kind of step that asks for many unlike batches, and looks for anything that their noise depends on.
+"""The kind of step that requests many unlike batches, and tests whether their noise depends on anything.
 
-What is asked varies in everything at once: caller, metric, models, epsilon, kind of predictions, threshold, chunks,
+Requests vary in everything at once: caller, metric, models, epsilon, kind of predictions, threshold, chunks,
 connection, deployment, restarts; see `sim.conformance.dependence`.
 """
 
@@ -31,7 +31,7 @@ _KINDS: dict[str, dict[str, Any]] = {
     "advantaged": {"group": "advantaged"},
     "disadvantaged": {"group": "disadvantaged"},
 }
-"""Of predictions, as `Predictions` has them; seeds are drawn."""
+"""Kinds of predictions, as fields of `Predictions`; seeds are drawn."""
 
 _DECIDED = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
 _SCORED = ("mean_score", "scoring_rate")
@@ -39,11 +39,10 @@ _HALF = 0.5
 
 
 class Survey(Words):
-    """Asks for many batches, and tests all their noise together.
+    """A step that requests many batches, and tests all their noise together.
 
-    So many `requests` are for several models, and `singles` for one. What is asked is drawn by `seed`, and the same in
-    every run: of all metrics that are allowed unless told otherwise, and of `kinds` of predictions. With `thresholds`
-    some batches have one.
+    `requests` are about several models, and `singles` about one. Requests are drawn from `seed`, the same in every run:
+    from all allowed metrics by default, and from `kinds` of predictions. With `thresholds` some have one.
     """
 
     do: Literal["survey"]
@@ -59,7 +58,7 @@ class Survey(Words):
     thresholds: bool = True
 
     def run(self, world: World) -> None:
-        """Ask, and look at the noise."""
+        """Request answers, and test their noise."""
         about, rng = world.about(), np.random.default_rng(self.seed)
         for number in range(self.requests + self.singles):
             audit, kind = self._audit(world, rng, number)
@@ -72,7 +71,7 @@ class Survey(Words):
             result = world.results.pop(step.name)
             if result.uniform is None or result.exact is None:
                 raise NotRun("needs the table of the test set, and a mechanism whose law the tester knows")
-            if np.isnan(result.uniform).any():  # nothing is told
+            if np.isnan(result.uniform).any():  # no answer
                 continue
             asked = {
                 "caller": step.caller,
@@ -96,7 +95,7 @@ class Survey(Words):
         require_nothing_depends(world.surveyed)
 
     def _counted(self, world: World, rng: np.random.Generator, step: ByGroup) -> ByGroup:
-        """Draw by what is counted, and what is asked of each group."""
+        """Draw the columns to count by, and the measures."""
         names = list(world.about().groups)
         of = _DECIDED if step.predictions.are_decisions else _SCORED
         by = [name for name in names if rng.random() < _HALF] or [names[int(rng.integers(len(names)))]]
@@ -104,7 +103,7 @@ class Survey(Words):
         return step.model_copy(update={"by": tuple(by), "measures": tuple(measures)})
 
     def _audit(self, world: World, rng: np.random.Generator, number: int) -> tuple[Audit, str]:
-        """Draw what is asked next, and its kind of predictions."""
+        """Draw the next request, and its kind of predictions."""
 
         def one_of(choices: Sequence[Any]) -> Any:
             return choices[int(rng.integers(len(choices)))]

@@ -1,6 +1,6 @@
-"""The kind of step that watches a server write: an answer leaves only after its charge is on the disk.
+"""The kind of step that watches a server write: an answer may leave only after its charge is on the disk.
 
-What a server asks of the kernel is told by ``strace``. Where there is none, or it may not trace, the step is not run.
+``strace`` reports the server's system calls. Where it is missing, or may not trace, the step is not run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SYNCS = ("fsync", "fdatasync", "msync", "sync_file_range", "syncfs")
 _TRACED = ",".join((*_WRITES, *_SYNCS, "openat", "open"))
 
 _ANSWER_BYTES = 8192
-"""More than a server sends at once before the answer to a large batch; such an answer is several times as long."""
+"""Fewest bytes of an answer to a large batch: earlier sends are smaller, the answer is several times larger."""
 _MODELS = 1500
 
 _CALL = re.compile(r"^(\d+)\s+(?:<\.\.\. )?(\w+)(?: resumed>)?(.*?)(?:\s+= (-?\d+|\?).*|<unfinished \.\.\.>)$")
@@ -40,7 +40,7 @@ _PLACE = re.compile(r"^\((\d+)<([^>]*)>")
 
 @dataclass(frozen=True)
 class _Did:
-    """One thing that a server asked of the kernel, once it was done: what, with which file, and what came of it."""
+    """A finished system call of a server: its name, its file, its result and its text."""
 
     what: str
     path: str
@@ -49,17 +49,17 @@ class _Did:
 
 
 class Synced(Words):
-    """Asks for large batches, and looks at what the server writes, syncs and sends meanwhile."""
+    """A step that requests large batches, and checks what the server writes, syncs and sends meanwhile."""
 
     do: Literal["synced"]
     batches: int = Field(default=3, ge=1)
 
     def run(self, world: World) -> None:
-        """Ask, and look."""
+        """Request batches, and check the trace."""
         strace = shutil.which("strace")
         if strace is None:
             raise NotRun("needs strace, to see when a server writes")
-        # A server is stopped only where it is looked at; by an older strace at every call, which takes some too long.
+        # With seccomp only traced calls stop the server; an older strace stops it at every call, too long for some.
         tracing = next((way for way in ((strace, "--seccomp-bpf", "-f"), (strace, "-f")) if _works(way)), None)
         if tracing is None:
             raise NotRun("needs strace to be allowed, to see when a server writes")
@@ -86,12 +86,12 @@ class Synced(Words):
 
 
 def _works(way: tuple[str, ...]) -> bool:
-    """Say whether a process can be traced so."""
+    """Return whether such a command can trace a process."""
     return subprocess.run([*way, "-o", os.devnull, "true"], capture_output=True, check=False).returncode == 0  # noqa: S603 - ours
 
 
 def _check(done: list[_Did], ledger: list[Path], direct: set[str]) -> None:
-    """Demand that what the ledger's files were given was synced before the answer left."""
+    """Demand that writes to the ledger's files were synced before the answer left."""
     own, sealed = str(ledger[0].parent), {str(path.parent) for path in ledger}
     written: set[str] = set()
     charged = answered = False
@@ -119,7 +119,7 @@ def _check(done: list[_Did], ledger: list[Path], direct: set[str]) -> None:
 
 
 def _done(trace: Path, start: int) -> list[_Did]:
-    """Read a trace from a place on; calls in the order in which they ended, but sends in that in which they began."""
+    """Return a trace's calls from an offset on, in the order in which they ended."""
     with trace.open("rb") as file:
         file.seek(start)
         lines = file.read().decode("utf-8", "replace").splitlines()

@@ -1,4 +1,4 @@
-"""What the tester knows of the server under test: a small TOML file, and the certificates to call it with."""
+"""The tester's description of the server under test: a small TOML file, and the certificates to call it with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Section(BaseModel):
 
 
 class ReleasedColumn(_Section):
-    """A column that is released: its name, its values in the order of the encodings, its share of epsilon."""
+    """A released column: its name, its values in the order of the encodings, its share of epsilon."""
 
     name: str
     values: tuple[str, ...]
@@ -36,10 +36,10 @@ class ReleasedColumn(_Section):
 
 
 class Releases(_Section):
-    """What a deployment of compliance releases, as its policy has it: attributes of so many people.
+    """The attributes that a deployment of compliance releases, as in its policy, about this many people.
 
-    Columns are in the order of the encodings; `shares` says what each developer may spend. `table` has those people,
-    where the tester knows them: a CSV with these columns.
+    Columns are in the order of the encodings; `shares` has each developer's budget. `table` is a CSV of these people
+    and columns, if the tester knows it.
     """
 
     people: int
@@ -50,39 +50,36 @@ class Releases(_Section):
 
 
 class Probabilities(_Section):
-    """An attribute that is known by probabilities: the column that has each value's, and that of the golden sample."""
+    """An attribute known by probabilities: the column of each value's probability, and that of the golden sample."""
 
     columns: Mapping[str, str]
     golden: str
 
 
 class Deployment(_Section):
-    """One deployment of a server under test, as its policy has it.
+    """A deployment of a server under test, as in its policy.
 
-    Compliance has several, which differ in what the cases say: ``mirror`` has other people than ``main`` and is the
-    same else, ``little`` has a budget that is soon spent, ``lopsided`` cannot be audited. The developer has ``model``,
-    the referee ``game``.
+    Compliance has several, which differ as the cases say: ``mirror`` has other people than ``main`` and is otherwise
+    the same, ``little`` has a budget that is soon spent, ``lopsided`` cannot be audited. The developer has ``model``,
+    the referee ``game``. Each data set of a deployment is described by itself: the deployment that it is `of` serves
+    it. So is each service of one ledger: the second is served `beside` the first, from its folder.
 
-    Of several data sets of one deployment each is described by itself: it is served by the one that it is `of`. Of
-    several services of one ledger each is one: the second is served `beside` the first, from its folder.
+    It answers at `address`, unless a command starts it with a file (`policy`) and a folder of certificates
+    (`credentials`). A server may refuse to serve an `optional` deployment, whose checks are then not run.
 
-    It answers at `address`, unless a command starts it, which is given a file (`policy`) and the folder of the
-    certificates that it shows (`credentials`). A server may refuse to serve one that is `optional`: then it is not put
-    to the checks of it.
+    From a policy of compliance: `people` is the size of the test set, and `table` has it, if the tester knows it. A
+    batch spends from `epsilon_min` to `epsilon_max`, and a mechanism that looks at predictions reveals at most
+    `reveal_max`. `unit` is the smallest charge that the remaining budget shows. `precision`, `bounding` and `rule` say
+    how answers are rounded and bounded, and how losses add up. Each batch costs `batch_delta`; `delta` is that of the
+    budget, and of every share. Each group has at least `minimum_group` people in what a metric looks at: noise relies
+    on it. `by` has the protected columns, each with the values of its advantaged group; the first is the default, and
+    if there is none, the column ``advantaged`` with the value 1. `groups` has the columns that people are counted by,
+    with all values of each; `measures` those that may be requested, `least_share` the share of the people that a group
+    needs to be compared, `probabilities` the columns that are known by probabilities. `ids` is the column of ids, if
+    there is one; `public` has further columns that both sides know.
 
-    What a policy of compliance says: `people` are in the test set, and `table` has it, where the tester knows it.
-    A batch spends from `epsilon_min` to `epsilon_max`, and a mechanism that looks at it reveals `reveal_max` at most.
-    `unit` is the smallest charge that can be told apart in what is left. `precision`, `bounding` and `rule` say how
-    answers are written down and bounded, and how losses add up. Each batch costs `batch_delta`; `delta` is the
-    budget's, and every share's. Each group has at least `minimum_group` people in what a metric looks at: noise counts
-    on it. Gaps are by the protected columns `by`, each with the values of its advantaged group, the first where a
-    request names none; where it is empty, by the column ``advantaged``, where that is 1. `groups` has the columns that
-    people are counted by, and every value of each, `measures` what may be asked of them, `least_share` what share of
-    the people a group needs to be compared, and `probabilities` how those are known that nobody holds; `ids` is the
-    column of ids, where rows have some, and `public` has further columns that both sides know.
-
-    Number k, from 0, of the developer's models scores 1 / (1 + exp(-(k + 1) x.w)), where w are `weights`. The first one
-    is released. A `request` is under way, about so many `models`.
+    Model k, from 0, of the developer scores 1 / (1 + exp(-(k + 1) x.w)), where w are `weights`. The first one is
+    released. A `request` about `models` models is under way.
     """
 
     address: str = ""
@@ -123,7 +120,7 @@ class Deployment(_Section):
 
     @property
     def features(self) -> int:
-        """How many features a person has."""
+        """Number of features of a person."""
         return len(self.weights)
 
 
@@ -135,7 +132,7 @@ class _File(_Section):
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """The test set as its owner knows it: labels, and who is advantaged by one column, uint8 of shape (people,)."""
+    """The test set as its owner knows it: labels, and membership of the advantaged group, uint8 of shape (people,)."""
 
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8] = field(repr=False)
@@ -143,10 +140,10 @@ class People:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Who is in which group as their owner knows it: labels, and of each column its values and everybody's place.
+    """The groups as their owner knows them: labels, and each column's values with everybody's index among these.
 
-    Of what is known by probabilities it has these, shape (people, values), and the places are -1 of whom it is not
-    known for sure.
+    Columns known by probabilities have these in `likely`, shape (people, values), and an index of -1 for people whose
+    value is not known for sure.
     """
 
     labels: NDArray[np.uint8]
@@ -155,22 +152,21 @@ class Counted:
     likely: Mapping[str, NDArray[np.float64]] = field(repr=False)
 
     def cells(self, by: Sequence[str]) -> NDArray[np.intp]:
-        """Return everybody's group by some columns, the last one's values the fastest."""
+        """Return everybody's group by some columns; the last column's values vary fastest."""
         places = tuple(self.codes[name] for name in by)
         return np.asarray(np.ravel_multi_index(places, [len(self.values[name]) for name in by]))
 
 
 def _place(value: str, values: Sequence[str]) -> int:
-    """Find a value among those that are listed: "other" stands for every other one, "unknown" for none."""
+    """Return a value's index: "other" stands for every unlisted one, "unknown" for none."""
     return values.index(value if value in values else "other" if value else "unknown")
 
 
 @dataclass(frozen=True)
 class Target:
-    """A server under test.
+    """A server under test, whose paths are relative to `folder`.
 
-    Paths in its description start at `folder`. Its name is the run's or the deployment's, as certificates have it.
-    `callers` says whose credentials a case's caller has: a folder of the certificates.
+    Its name is the run's or the deployment's, as in certificates. `callers` maps a case's caller to a folder of them.
     """
 
     folder: Path
@@ -180,7 +176,7 @@ class Target:
     certificates: Path
 
     def credentials(self, caller: str) -> Credentials | None:
-        """Return a caller's credentials; None where the tester was given none."""
+        """Return a caller's credentials, or None if the tester has none."""
         folder = self.certificates / self.callers.get(caller, caller)
         return certificates.read(folder) if (folder / "key.pem").is_file() else None
 
@@ -189,7 +185,7 @@ class Target:
         return self.callers.get(caller, caller).removeprefix("developer-")
 
     def people(self, deployment: str, by: str = "") -> People | None:
-        """Read a deployment's test set by a protected column, or the first; None where the tester does not know it."""
+        """Read a deployment's test set by a protected column, by default the first; None if the tester has no table."""
         about = self.deployments[deployment]
         if not about.table:
             return None
@@ -197,7 +193,7 @@ class Target:
         return _people(self.folder / about.table, column, about.by.get(column, ("1",)))
 
     def counted(self, deployment: str) -> Counted | None:
-        """Read who is in which group; None where nobody is counted by group, or the tester does not know the table."""
+        """Read the groups; None if nobody is counted by group, or the tester has no table."""
         about = self.deployments[deployment]
         if not (about.groups and about.table):
             return None
@@ -215,7 +211,7 @@ class Target:
             return Counted(np.array([int(row["label"]) for row in rows], np.uint8), about.groups, codes, likely)
 
     def rows(self, deployment: str) -> tuple[list[bytes], dict[str, list[str]]] | None:
-        """Read a deployment's ids, and its public columns; None where rows have none, or the tester does not know."""
+        """Read a deployment's ids and public columns; None if rows have no ids, or the tester has no table."""
         about = self.deployments[deployment]
         if not (about.ids and about.table):
             return None
@@ -223,17 +219,14 @@ class Target:
             return ids_of(row[about.ids] for row in rows), {name: [row[name] for row in rows] for name in about.public}
 
     def released(self, deployment: str) -> NDArray[np.uint8] | None:
-        """Read those whose attributes a deployment releases: codes, shape (people, columns).
-
-        None where the tester does not know them.
-        """
+        """Read the released attributes: codes, shape (people, columns); None if the tester has no table."""
         releases = self.deployments[deployment].releases
         if releases is None or not releases.table:
             return None
         return _released(self.folder / releases.table, tuple((each.name, each.values) for each in releases.columns))
 
 
-# A run looks at each table thousands of times.
+# A run reads each table thousands of times.
 @lru_cache(maxsize=64)
 def _people(path: Path, column: str, advantaged: tuple[str, ...]) -> People:
     with _rows(path, f"the columns label, 0 or 1, and {column}") as rows:
@@ -254,7 +247,7 @@ def _bytes(numbers: Sequence[object]) -> NDArray[np.uint8]:
 
 @contextmanager
 def _rows(path: Path, needed: str) -> Iterator[list[dict[str, str]]]:
-    """Read a table; what is missing there, or not as needed, is said of it."""
+    """Read a table; raise ConformanceError with what is needed if it is missing or wrong."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             yield list(csv.DictReader(file))
@@ -263,11 +256,7 @@ def _rows(path: Path, needed: str) -> Iterator[list[dict[str, str]]]:
 
 
 def read(path: Path, certs: Path | None = None, addresses: Mapping[str, str] | None = None) -> Target:
-    """Read a description.
-
-    The certificates are by default in ``certificates`` beside it. `addresses` says where deployments answer, in place
-    of what the description says.
-    """
+    """Read a description; the certificates are by default beside it, and `addresses` replaces those of deployments."""
     try:
         values: dict[str, Any] = toml.loads(read_text(path))
         for name, address in (addresses or {}).items():

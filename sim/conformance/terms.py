@@ -1,4 +1,4 @@
-"""One kind of step that asks for the terms of audits."""
+"""The kind of step that requests the terms of audits."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sim.conformance.worth import require_budget
 
 
 class Terms(Words):
-    """Asks for the terms, every field of which must be what the policy says.
+    """A step that requests the terms, every field of which must be what the policy says.
 
-    `name` is what later steps call it; `same_as` in `expect` names one that was told the same. Of a commitment these
-    fields are `others` than what the one that `unlike` names was told, and no field besides is. The policy may have the
-    same people's attributes `released` for so much besides.
+    `name` is for later steps; `same_as` in `expect` names a step that got the same terms. In the commitment the fields
+    `others`, and no more, must differ from what the step that `unlike` names got. `released` is the epsilon for which
+    the policy also releases the same people's attributes.
     """
 
     do: Literal["terms"]
@@ -34,7 +34,7 @@ class Terms(Words):
     expect: Expect = Expect()
 
     def run(self, world: World) -> None:
-        """Ask, and compare."""
+        """Request the terms, and compare them."""
         about = world.about(self.deployment)
         seen = world.terms(self.caller, self.deployment)
         self.expect.check_end(seen)

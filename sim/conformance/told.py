@@ -1,7 +1,7 @@
-"""What an answer tells beside its noisy gaps: that it is made of them and of public numbers, and of nothing else.
+"""Checks that everything in an answer follows from its noisy gaps and from public numbers.
 
-Whoever has an answer can work out its intervals and probabilities again: the law of the noise is public, and so are the
-precision and the metric's range. What is other than that was made of something that is not public.
+Anybody with an answer can recompute its intervals and probabilities: the noise distribution, the precision and the
+metric's range are public. Different ones were made from something that is not public.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ from sim.conformance.promise import Array, Known, promise_of, quantile
 from sim.conformance.target import Deployment, People
 
 _LEVEL_MISSED = 0.05
-"""How often an interval may miss the exact gap."""
+"""Probability that an interval misses the exact gap."""
 
 _ALLOWANCE = 1e-3
-"""By how much of itself an interval may reach farther than it must."""
+"""Relative tolerance by which an interval may be too wide."""
 
 _GRID_ALLOWANCE = 2.0**-18
-"""The same for each unit of queries over epsilon: noise on a coarser grid is enlarged, since rounding moves gaps."""
+"""Further tolerance per unit of queries over epsilon: noise on a coarse grid is larger, because rounding moves gaps."""
 
 _PROBABILITY_ERROR = 5e-4
-"""By how much two ways to integrate may differ, and two laws that differ by that allowance."""
+"""Tolerance of a probability: for two ways to integrate, and for distributions that differ by `_ALLOWANCE`."""
 
 _SHARES = (0.125, 0.275, 0.425)
-"""What shares of a group a sampling error is told for, each as likely."""
+"""Shares of a group for which the sampling error is computed, equally likely."""
 
 _PRIOR = ((0.85, 0.1), (0.15, 0.4))
 """The prior on the population's gap, 0.85 N(0, 0.1^2) + 0.15 N(0, 0.4^2): weights and standard deviations."""
 
 _FLOAT32_AND_A_HALF = 27
-"""So many bits a float32 has and half of its last one, also where that is the last of a number twice as large."""
+"""Bits of a float32 and half of its last one, also if that is the last one of a number twice as large."""
 
 _FINEST = 2.0**-36
-"""Of the noise's scale, how fine a grid answers may lie on: float64 noise would lie on none."""
+"""Finest grid that answers may lie on, relative to the noise's scale; float64 noise would lie on none."""
 
 _POINT = 1e-9
-"""No interval that noise has made is as narrow."""
+"""Width below any interval made by noise."""
 
 _ALIKE, _FARTHER = 1e-3, 16.0
-"""How near widths of two laws do not come; how many times as wide a believed interval may be as all that can be."""
+"""Least relative difference of two distributions' widths; largest ratio of a likely interval to all possible gaps."""
 
 INTERVALS = (("low", "high"), ("likely_low", "likely_high"))
-"""The ends of the guaranteed intervals, and of the likely ones: where noise has a known law these are the same."""
+"""Fields with the ends of guaranteed intervals, and of likely ones: equal if the noise has a known distribution."""
 
 Ends: TypeAlias = tuple[Array, Array]
 """The low and the high ends of intervals."""
 
 Joint: TypeAlias = Callable[[Array, float, float], Array]
-"""From gaps of the test set to how likely they come with gaps of the population between two numbers."""
+"""Function from gaps of the test set to their density with a population's gap between two numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What is told of each model, shape (models,) each; `above` where a threshold was given."""
+    """An answer's numbers for each model, shape (models,); `above` is P(gap > threshold), if there is a threshold."""
 
     gaps: Array
     low: Array
@@ -77,7 +77,7 @@ class Answers:
 
 
 def _blank(answer: Any) -> Any:
-    """Return counts by group, or a part of a release, with zeros for what is noisy."""
+    """Return counts by group, or a part of a release, with zeros for noisy numbers."""
     kept = type(answer)()
     kept.CopyFrom(answer)
     if kept.DESCRIPTOR.name == "ByGroupResponse":
@@ -90,7 +90,7 @@ def _blank(answer: Any) -> Any:
 
 
 def require_plain(name: str, values: Array) -> None:
-    """Demand that numbers have one form: 0 has no sign, and what is no number is always the same bits."""
+    """Demand that numbers have a single form: gaps of 0 have no sign, and all NaNs have the same bits."""
     bits = values.view(np.uint64)
     if name == "gaps" and (bits == np.float64(-0.0).view(np.uint64)).any():
         raise Violation(f"{name}: a zero has a sign")
@@ -100,14 +100,14 @@ def require_plain(name: str, values: Array) -> None:
 
 
 def require_written_down(gaps: Array, about: Deployment) -> None:
-    """Demand that answers are as precise as the policy has them, and no more precise."""
+    """Demand that answers are no more precise than the policy says."""
     known = gaps[~np.isnan(gaps)]
     if not np.array_equal(written_down(known, about.precision), known):
         raise Violation(f"answers are written down more precisely than {about.precision!r}")
 
 
 def require_ends_written_down(low: Array, high: Array, about: Deployment, metric: str) -> None:
-    """Demand that the ends of intervals are no more precise than answers: half of a last digit at most."""
+    """Demand that intervals' ends are no more precise than answers, or half of a last digit more."""
     if about.precision == "float64":
         return
     ends = np.concatenate([low, high])
@@ -123,7 +123,7 @@ def require_ends_written_down(low: Array, high: Array, about: Deployment, metric
 
 
 def require_recomputed(
-    told: Answers,
+    answers: Answers,
     about: Deployment,
     people: People,
     metric: str,
@@ -131,36 +131,36 @@ def require_recomputed(
     epsilon: float,
     threshold: float | None,
 ) -> None:
-    """Demand that intervals and probabilities are those that follow from what was released."""
+    """Demand that intervals and probabilities follow from what was released."""
     public = MECHANISM_LAWS.get(about.mechanism)
     has_none = public is not None and public.interval is None and public.noise_on != "any"
     if has_none or about.bounding == "truncate":
-        if not (np.isnan(told.low).all() and np.isnan(told.high).all()):
+        if not (np.isnan(answers.low).all() and np.isnan(answers.high).all()):
             raise Violation(f"an answer of {about.mechanism} has an interval, of which it cannot know")
-        if told.above is not None and not np.isnan(told.above).all():
+        if answers.above is not None and not np.isnan(answers.above).all():
             raise Violation(f"an answer of {about.mechanism} has a probability, of which it cannot know")
         return
     is_added = public is not None and public.interval is not None and public.interval.is_added
-    promised = promise_of(about, people, metric, len(told.gaps), epsilon) if is_added else None
-    if promised is None or np.isnan(told.gaps).any():
+    promised = promise_of(about, people, metric, len(answers.gaps), epsilon) if is_added else None
+    if promised is None or np.isnan(answers.gaps).any():
         return
     law = promised.law
-    _require_grid(told.gaps, about, law)
-    if np.isnan(told.low).all() and np.isnan(told.high).all():
+    _require_grid(answers.gaps, about, law)
+    if np.isnan(answers.low).all() and np.isnan(answers.high).all():
         return
-    allowance = _ALLOWANCE + _GRID_ALLOWANCE * len(told.gaps) / epsilon
-    reach = _reach(told, about, metric, quantile(law, _LEVEL_MISSED), allowance)
-    if told.above is not None and about.bounding == "none" and isinstance(law, Laplace | Gaussian):
+    allowance = _ALLOWANCE + _GRID_ALLOWANCE * len(answers.gaps) / epsilon
+    reach = _reach(answers, about, metric, quantile(law, _LEVEL_MISSED), allowance)
+    if answers.above is not None and about.bounding == "none" and isinstance(law, Laplace | Gaussian):
         found = find_metric(metric)
         if len(found.parts) != 1:
-            if not np.isnan(told.above).all():
+            if not np.isnan(answers.above).all():
                 raise Violation(f"P(gap > threshold) is told of {metric}, whose sampling error is not known")
             return
         assert threshold is not None
         ((members, values),) = part_values(metric, predictions, people.labels)
         scaled = type(law)(law.scale * reach / quantile(law, _LEVEL_MISSED))
-        expected = probabilities(told.gaps, scaled, values[:, members], threshold, found.absolute)
-        worst = float(np.max(np.abs(told.above - expected)))
+        expected = probabilities(answers.gaps, scaled, values[:, members], threshold, found.absolute)
+        worst = float(np.max(np.abs(answers.above - expected)))
         if not worst <= _PROBABILITY_ERROR:
             raise Violation(f"P(gap > threshold) is {worst:.2g} away from what follows from the answer")
 
@@ -168,9 +168,9 @@ def require_recomputed(
 def require_possible(
     gaps: Array, ends: Sequence[Ends], about: Deployment, people: People, metric: str, predictions: Array, by: str
 ) -> None:
-    """Demand that intervals are told where they may be, hold their answers, and hold no gap that nobody can have.
+    """Demand that intervals exist where they may, contain their answers, and contain no impossible gap.
 
-    The guaranteed ones first, then the likely ones; answered `by` a mechanism.
+    `ends` are those of the guaranteed intervals, then of the likely ones; `by` is the mechanism that answered.
     """
     law, ((low, high), (likely_low, likely_high)) = MECHANISM_LAWS.get(by), ends
     if law is None or about.bounding == "truncate":
@@ -192,11 +192,11 @@ def require_possible(
     inside = [
         np.sort(values[:, members], axis=1) for members, values in part_values(metric, predictions, people.labels)
     ]
-    # No gap is larger than predictions differ: of a sum of two, than both do.
+    # No gap is larger than the range of its predictions; a sum of two, than both ranges.
     farthest, likely, sure = off + sum(np.ptp(each, axis=1) for each in inside), likely_high - likely_low, high - low
     if law.noise_on == "attributes":
-        # Chernoff's bound is another one than a normal law's reach, but where both are cut to what can be: that is at
-        # least as wide as halves of the people may be apart.
+        # Chernoff's bound differs from a normal distribution's reach, unless both are cut to the possible gaps, which
+        # are at least as wide as halves of the people may differ.
         halves = sum(each[:, -(each.shape[1] // 2) :].mean(axis=1) - each.mean(axis=1) for each in inside)
         far = (np.abs(sure / likely - 1) < _ALIKE) & (sure < halves) & (likely > _POINT)
     elif law.interval is not None and law.interval.is_posterior:
@@ -219,42 +219,42 @@ def _require_grid(gaps: Array, about: Deployment, law: Known) -> None:
         raise Violation("answers do not lie on a grid: their last bits tell what the noise was to hide")
 
 
-def _reach(told: Answers, about: Deployment, metric: str, least_reach: float, allowance: float) -> float:
-    """Return how far intervals reach on either side; the same for every answer of a batch."""
+def _reach(answers: Answers, about: Deployment, metric: str, least_reach: float, allowance: float) -> float:
+    """Return how far intervals reach on either side, the same for all answers of a batch."""
     least, most = metric_range(metric)
-    if not ((told.low <= told.high) & (told.low >= least) & (told.high <= most)).all():
+    if not ((answers.low <= answers.high) & (answers.low >= least) & (answers.high <= most)).all():
         raise Violation("an interval is upside down, or leaves the metric's range")
-    loose = 2 * spacing(np.abs(told.gaps) + least_reach, about.precision)
+    loose = 2 * spacing(np.abs(answers.gaps) + least_reach, about.precision)
     if about.bounding != "none":
         # Where answers were moved to the range's ends, the middles of their intervals were not.
-        inside = (told.gaps > least) & (told.gaps < most)
+        inside = (answers.gaps > least) & (answers.gaps < most)
     else:
-        inside = np.ones(told.gaps.shape, np.bool_)
+        inside = np.ones(answers.gaps.shape, np.bool_)
     reaches = [
         side[inside & whole]
         for side, whole in (
-            (told.gaps - told.low, (told.low > least) & (told.low < most)),
-            (told.high - told.gaps, (told.high > least) & (told.high < most)),
+            (answers.gaps - answers.low, (answers.low > least) & (answers.low < most)),
+            (answers.high - answers.gaps, (answers.high > least) & (answers.high < most)),
         )
     ]
     known, worst = np.concatenate(reaches), float(np.max(loose))
     reach = float(np.median(known)) if known.size else least_reach
     if not least_reach * (1 - 1e-9) - worst <= reach <= least_reach * (1 + allowance) + 2 * worst:
         raise Violation(f"an interval reaches {reach:.6g} from its answer; 95% needs {least_reach:.6g}")
-    # Where every end was cut off nobody sees how far they reached.
+    # If every end was cut off, their reach cannot be seen.
     slack = 2 * worst if known.size else 2 * worst + least_reach * allowance
-    for end, side in ((told.low, -1.0), (told.high, 1.0)):
-        nearest, farthest = (np.clip(told.gaps + side * (reach + off), least, most) for off in (-slack, slack))
+    for end, side in ((answers.low, -1.0), (answers.high, 1.0)):
+        nearest, farthest = (np.clip(answers.gaps + side * (reach + off), least, most) for off in (-slack, slack))
         if ((end < np.minimum(nearest, farthest)) | (end > np.maximum(nearest, farthest)))[inside].any():
             raise Violation("an interval does not lie around its answer: it tells what the noise was to hide")
     return reach
 
 
 def probabilities(answers: Array, law: Laplace | Gaussian, values: Array, threshold: float, absolute: bool) -> Array:
-    """Return P(the population's gap > threshold) of each answer, as docs/mechanisms.md has it.
+    """Return P(the population's gap > threshold) for each answer, as docs/mechanisms.md defines it.
 
-    The law is that of the noise. `values`, shape (models, people), are what the metric averages about its stratum; gaps
-    of an `absolute` one have lost their sign.
+    `law` is the noise distribution. `values`, shape (models, people), are what the metric averages over its stratum;
+    with `absolute` gaps have lost their sign.
     """
     people = values.shape[1]
     variances = (people * values.var(axis=1) + 0.25) / (people + 1)
@@ -280,7 +280,7 @@ def probabilities(answers: Array, law: Laplace | Gaussian, values: Array, thresh
 def _probability(
     answer: float, law: Laplace | Gaussian, sigma: float, threshold: float, absolute: bool, joint: Joint
 ) -> float:
-    """Integrate over the test set's gap; `joint` is its density with the population's between two numbers."""
+    """Return the probability for one answer, integrated over the test set's gap with `joint` as its density."""
     least = 0.0 if absolute else -1.0
     at = min(max(threshold, least), 1.0)
     nodes, weights = _nodes()
@@ -313,10 +313,7 @@ def _between(middles: Array, deviation: float, low: float, high: float) -> Array
 
 
 def without_noise(answer: Any, about: Deployment) -> Any:
-    """Return an answer with only what may not depend on who the people are: all but the noisy numbers.
-
-    Of those, how many there are, of which type, and which of them are no numbers, where that is not noisy as well.
-    """
+    """Return an answer with noisy numbers set to 0; their number, type and, unless it is noisy too, NaN stay."""
     if answer.DESCRIPTOR.name != "AuditResponse":
         return _blank(answer)
     public = MECHANISM_LAWS.get(about.mechanism)

@@ -1,4 +1,4 @@
-"""Looks for what is protected where nobody should write it: exact gaps and groups, in any simple form."""
+"""Search output for protected data: exact gaps and groups, in any simple form."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from sim.conformance import bounds
 _TAIL = 1e-10
 _DIGITS = (4, 6, 9)
 _CROWDED = 20.0
-"""By how much denser than evenly the numbers of a text may lie where gaps do."""
+"""Largest density of a text's numbers near gaps, relative to an even spread."""
 _NUMBER = re.compile(r"(\d+)\.(\d{2,})")
 _BETWEEN = re.compile(r"[,;\t ]+")
 _COLUMNS = 8
 _COPIES = 3
-"""So many different gaps to the last bit are in a file of somebody else's by no accident."""
+"""Fewest different gaps, exact to the last bit, that are no accident in a foreign file."""
 
 TESTERS = "fairwall-conformance-"
-"""How the folders of testers begin, of which several may run."""
+"""Prefix of the folders of testers, several of which may run."""
 
 _BYTES_MAX = 32 << 20
 _FILES_MAX = 2000
@@ -39,14 +39,14 @@ _OUTSIDE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")  # noqa: S108 - 
 
 
 def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> str:
-    """Say what data tell of the groups, shape (people,), or of exact gaps; empty if nothing.
+    """Return what data reveals: the groups, shape (people,), or exact gaps; "" if nothing.
 
-    Rounded gaps stand in a text that holds many numbers by accident too: so many as it takes for a probability of 1e-10
-    are told. Packed bits stand in a megabyte of random bytes with a probability of 2^-25 for 48 people.
+    Rounded gaps occur in a text with many numbers by accident too, so they are reported if as many occur with a
+    probability below 1e-10. Packed bits of 48 people occur in a megabyte of random bytes with a probability of 2^-25.
     """
     if any(form in data for form in _forms(groups)) or _is_a_column(data.decode("latin-1"), groups):
         return "who is in which group"
-    # Fractions of small numbers, and short decimals, stand anywhere.
+    # Fractions of small numbers, and short decimals, occur anywhere.
     gaps = [gap for gap in dict.fromkeys(exact) if abs(Fraction(gap).limit_denominator(10_000) - Fraction(gap)) > 1e-12]
     whole = [[struct.pack(f"{order}d", sign * gap) for order in "<>" for sign in (1, -1)] for gap in gaps]
     if sum(any(form in data for form in forms) for forms in whole) >= min(_COPIES, len(gaps) or 1):
@@ -64,7 +64,7 @@ def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> s
 
 
 def _is_a_column(text: str, groups: NDArray[np.uint8]) -> bool:
-    """Whether a table's lines have the groups, as 0 and 1, in one of their first columns."""
+    """Return whether a table has the groups, as 0 and 1, in one of its first columns."""
     rows = [_BETWEEN.split(line.strip())[:_COLUMNS] for line in text.splitlines()]
     wanted = ["".join(map(str, column.tolist())) for column in (groups, 1 - groups)]
     for place in range(_COLUMNS):
@@ -75,22 +75,22 @@ def _is_a_column(text: str, groups: NDArray[np.uint8]) -> bool:
 
 
 def _rounded(value: float, places: int) -> set[tuple[str, str]]:
-    """Write a number with so many places, rounded or cut off, as what stands before its point and behind it."""
+    """Return a number to `places` digits, rounded and cut off, as the parts before and after its point."""
     cut = math.floor(value * 10**places) / 10**places
     before = [f"{each:.{places}f}".partition(".") for each in (value, cut)]
     return {(whole, part) for whole, _, part in before}
 
 
 def files_of(folders: Sequence[Path], without: Sequence[Path]) -> Iterator[Path]:
-    """Give the files in folders, at whatever depth."""
+    """Yield the files in folders at any depth, except those of `without` and very large ones."""
     for folder in folders:
         for path in sorted(folder.rglob("*")):
             if path not in without and path.is_file() and path.stat().st_size <= _BYTES_MAX:
                 yield path
 
 
-def files_elsewhere(since: float, own: Path) -> Iterator[Path]:
-    """Give what anybody has written since a time where programs write: not far below, nor in the tester's folder."""
+def files_elsewhere(since: float, excluded: Path) -> Iterator[Path]:
+    """Yield files that anybody has written since a time: near the usual roots, outside the tester's folder."""
     roots = dict.fromkeys(
         Path(root).resolve() for root in (*_OUTSIDE, tempfile.gettempdir(), Path.cwd(), Path.home()) if root
     )
@@ -99,7 +99,7 @@ def files_elsewhere(since: float, own: Path) -> Iterator[Path]:
         for folder, names, files in os.walk(root):
             here = Path(folder)
             near = len(here.parts) - len(root.parts) < _DEPTH
-            names[:] = [name for name in names if near and here / name != own and not name.startswith(TESTERS)]
+            names[:] = [name for name in names if near and here / name != excluded and not name.startswith(TESTERS)]
             for name in files:
                 path = here / name
                 try:
@@ -114,7 +114,7 @@ def files_elsewhere(since: float, own: Path) -> Iterator[Path]:
 
 
 def read(path: Path) -> bytes:
-    """Read a file that may be gone, or somebody else's."""
+    """Return a file's bytes, or b"" if it is gone or not readable."""
     try:
         return path.read_bytes()
     except OSError:
@@ -122,7 +122,6 @@ def read(path: Path) -> bytes:
 
 
 def _forms(groups: NDArray[np.uint8]) -> Iterator[bytes]:
-    """Write down who is in which group, in every simple way."""
     for column in (groups.astype(np.uint8), 1 - groups.astype(np.uint8)):
         values = column.tolist()
         for between in ("", " ", ",", ", ", "\n", ";", "\t"):

@@ -1,13 +1,13 @@
-"""The kinds of steps that compare two deployments which differ in who is in which group, and in nothing else.
+"""The kinds of steps that compare two deployments, which differ only in who is in which group.
 
-**What is written** is compared as a set of lines, file names and sizes. A thing that a sound server writes with a
-probability of q, whoever the people are, stands in all of k runs of the one and in none of k of the other with a
-probability of at most (q (1 - q))^k, which is 4^-k: a thing is held against a server after 13 such pairs of runs.
+**Output** is compared as a set of lines, file names and sizes. An item that a sound server writes with a probability of
+q, whoever the people are, is in all of k runs of one twin and in none of k of the other with a probability of at most
+(q (1 - q))^k <= 4^-k; a server is accused after 13 such pairs of runs.
 
-**How long calls take** is compared by signs. Two requests are made to both twins, one of which is of one group to one
-twin and the other one to the other; the difference of their times at the one less that at the other is positive as
-often as negative, whatever a twin or a request by itself takes. Each call's place in its turn is drawn by lot. What
-accuses must do so again of twins that are started anew.
+**Call times** are compared by signs. Two requests are made to both twins: one about one group at one twin and the other
+group at the other twin, and the reverse. The difference of their times at one twin, less that at the other, is positive
+as often as negative, however long a twin or a request takes by itself. Each call's place in its turn is random. An
+accusation must be repeated with twins that are started anew.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TURNS = 128
 _FIRST_TURNS = 32
 _FIRST_SHARE = 0.65
 _SIGN_TAIL = math.sqrt(1e-7 / 16)
-"""Of each of so many looks; what accuses must do so of two starts, so that both are off with the square of this."""
+"""Significance level of one of 16 comparisons; each must accuse after two starts, so all together have 1e-7."""
 _SLOWER, _SLOWER_SECONDS = 1.2, 0.002
 _APART_SECONDS = 0.0003
 
@@ -59,16 +59,13 @@ _TIMES = re.compile(
 
 
 class Written(Words):
-    """Makes the same calls to both twins, and demands that both write the same: logs, and files and their sizes.
-
-    They are made to each service of the case.
-    """
+    """A step that makes the same calls to all services of both twins, and demands the same logs, files and sizes."""
 
     do: Literal["written"]
     requests: tuple[Bought, ...] = Field(min_length=1)
 
     def run(self, world: World) -> None:
-        """Call, and compare."""
+        """Make the calls, and compare the results."""
         always = ever = self._run_both(world, search=True)
         for _ in range(_PAIRS_MAX - 1):
             if not self._alone(always, ever):
@@ -80,14 +77,14 @@ class Written(Words):
             raise Violation(f"what it writes depends on who is in which group: {alone[0]}")
 
     def _alone(self, always: list[set[str]], ever: list[set[str]]) -> list[str]:
-        """Give what the one always writes, and the other never."""
+        """Return the items that one twin always writes and the other never."""
         return sorted((always[0] - ever[1]) | (always[1] - ever[0]))
 
     def _run_both(self, world: World, *, search: bool = False) -> list[set[str]]:
         return [self._run_one(world, name, search=search) for name in TWINS]
 
     def _run_one(self, world: World, name: str, *, search: bool) -> set[str]:
-        """Run all from the beginning to the end; what was written, each line and file with its number among equals."""
+        """Return the output of a fresh run: each line and file, numbered among equal ones."""
         started = time.time() - 1
         scratch = Path(tempfile.mkdtemp(prefix=name, dir=_folder(world)))
         start_anew(world, name, Surroundings(variables={"TMPDIR": str(scratch)}))
@@ -110,7 +107,7 @@ class Written(Words):
         own = list(traces.files_of([place, shown, scratch], [*given, *ledger]))
         if search:
             _search(world, name, log, [*own, *traces.files_elsewhere(started, _folder(world))])
-        # Of the ledger the files are its own, and not what they are called.
+        # Of the ledger's files only the names are compared.
         files = [f"{path.name}, {path.stat().st_size} bytes" for path in own]
         files += [f"{path.name} of the ledger" for path in ledger if path.exists()]
         lines = [_masked(line, name, address) for line in log.splitlines()]
@@ -120,7 +117,7 @@ class Written(Words):
 
 
 def _search(world: World, name: str, log: str, paths: Iterable[Path]) -> None:
-    """Demand that neither a log nor a file tells groups, or exact gaps."""
+    """Demand that neither a log nor a file reveals groups or exact gaps."""
     groups = world.people(name).protected
     if told := traces.told_by(log.encode(), groups, world.exact):
         raise Violation(f"the log tells {told}")
@@ -133,7 +130,7 @@ def _search(world: World, name: str, log: str, paths: Iterable[Path]) -> None:
 
 
 def _masked(line: str, name: str, address: str) -> str:
-    """Take out of a line what depends on when and where it was written."""
+    """Return a line without what depends on when and where it was written."""
     return _TIMES.sub("*", line.replace(name, "twin").replace(address, "*"))
 
 
@@ -142,9 +139,9 @@ def _folder(world: World) -> Path:
 
 
 class Timed(Words):
-    """Makes calls to both twins in turn, and demands that how long they take does not depend on the groups.
+    """A step that makes calls to both twins in turn, and demands that their times do not depend on the groups.
 
-    They accept one group's members alone, or all but them; or one prediction, of a person of it, is not a number.
+    The models accept one group's members alone, or everybody else; or a single prediction, about a member, is NaN.
     """
 
     do: Literal["timed"]
@@ -152,7 +149,7 @@ class Timed(Words):
     metric: str = "sp"
 
     def run(self, world: World) -> None:
-        """Call, and compare."""
+        """Make the calls, and compare the results."""
         for name in TWINS:
             if name not in {place for _, place in world.open_channels}:
                 start_anew(world, name, Surroundings())
@@ -160,17 +157,17 @@ class Timed(Words):
             raise NotRun(f"needs the metric {self.metric}")
         if not (accused := self._accused(world)):
             return
-        for name in TWINS:  # where a process happens to lie may make it slower than another, as long as it runs
+        for name in TWINS:  # a process may be slower than another for its whole life, by its place in memory
             start_anew(world, name, Surroundings())
         if accused & self._accused(world):
             raise Violation("how long a call takes depends on who is in which group")
 
     def _accused(self, world: World) -> frozenset[int]:
-        """Make the calls, and say which signs accuse."""
+        """Make the calls, and return the numbers of the comparisons that accuse."""
         asked = self._both(world)
         rng = np.random.default_rng(1)
         seconds = np.empty((_TURNS, 2, 2))
-        # What has just been started is slow at first: the turns before 0 are written over by the last ones.
+        # A fresh process is slow at first: the last turns overwrite those before 0.
         for turn in range(-_UNTIMED_TURNS, _TURNS):
             for place in rng.permutation(4):
                 twin, request = divmod(int(place), 2)
@@ -182,7 +179,7 @@ class Timed(Words):
         return frozenset(number for number, signs in looks if signs.sum() >= _signs_that_accuse(len(signs)))
 
     def _signs(self, seconds: NDArray[np.float64]) -> Iterator[NDArray[np.bool_]]:
-        # Beside other work the fastest of a few calls tells more than each of them.
+        # On a busy machine the fastest of a few calls tells more than each of them.
         fastest = seconds.reshape(-1, 2, 2, 2).min(axis=1)
         for each in (seconds, fastest):
             apart = (each[:, 0, 0] - each[:, 0, 1]) - (each[:, 1, 0] - each[:, 1, 1])
@@ -221,13 +218,13 @@ class Timed(Words):
 
 
 def _require_sound(seen: Seen) -> None:
-    """Refuse a call that broke down: what a server writes, and how long it takes, is not seen of one."""
+    """Raise Violation for a call that failed internally: its output and time are not compared."""
     if seen.reason == "INTERNAL":
         raise Violation(f"a call {seen.text}")
 
 
 def _signs_that_accuse(turns: int) -> int:
-    """Return how many equal signs a fair coin shows of so many with a probability of at most `_SIGN_TAIL`."""
+    """Return the fewest equal signs that a fair coin shows in `turns` with a probability of at most `_SIGN_TAIL`."""
     tail, count = 0, turns + 1
     while tail + math.comb(turns, count - 1) <= _SIGN_TAIL * 2**turns:
         count -= 1

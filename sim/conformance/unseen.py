@@ -1,7 +1,7 @@
-"""The kinds of steps that ask for gaps of models whose predictions nobody sees but who answers.
+"""The kinds of steps that request gaps of models whose predictions only the server sees.
 
-**Models that are handed over** are made as tables of scores by the one feature, which numbers people from 0: so the
-tester knows what they predict. A **table** is written where the server reads it, before it is asked about.
+**Sealed models** are made as tables of scores by the one feature, which numbers people from 0, so that the tester knows
+their predictions. A **table** is written where the server reads it, before it is asked about.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from sim.conformance.vocabulary import stream_of
 from sim.conformance.world import SECONDS, NotRun, World
 
 _NEAR = 1e-3
-"""Far above noise at an epsilon of 2^19 and a few models, and far below what one person moves a gap by."""
+"""Tolerance for an exact gap: above noise at an epsilon of 2^19 and a few models, below one person's effect."""
 
 _NO_NUMBER = 3.0
-"""What stands for NaN in a model's table of scores."""
+"""Placeholder for NaN in a model's table of scores."""
 
 _TABLE = """table (double[N, 1] x) => (double[N, 1] y) <
   double[1, {size}] seats = {{{seats}}}, double[{size}, 1] scores = {{{scores}}},
@@ -40,27 +40,27 @@ _TABLE = """table (double[N, 1] x) => (double[N, 1] y) <
 
 
 class Unseen(Gaps):
-    """Asks about predictions that are not sent; with `close` answers are the exact gaps, at an epsilon of 2^19."""
+    """A step about predictions that are not sent; with `close` answers are the exact gaps, at an epsilon of 2^19."""
 
     def about(self, world: World) -> Deployment:
-        """Return the deployment as it answers such a batch: from noisy sums, whatever its terms say."""
+        """Return the deployment's description as it applies here: noisy sums answer, whatever the terms say."""
         about = world.about(self.deployment)
         return about.model_copy(update={"mechanism": "counts" if about.mechanism == "counts" else "cube"})
 
     def visible(self, metric: str, predictions: Array) -> Array | None:
-        """Return predictions of all kinds, since nobody sees these; None where groups have no size that is known."""
+        """Return predictions of all kinds, since nobody sees these; None if the sizes of groups are not known."""
         return np.indices(predictions.shape)[1] % 2.0 if find_metric(metric).of_means else None
 
     def require_no_law(self, noise: Array) -> None:
-        """Demand exact gaps, but for next to no noise, where answers are to be close."""
+        """Demand exact gaps, up to negligible noise, if answers must be close."""
         if self.expect.close and np.abs(noise).max() > _NEAR:
             raise Violation(f"an answer is {np.abs(noise).max():.3g} away from what the models predict")
 
 
 class AuditSealed(Unseen):
-    """Hands models over: made of the predictions, or the `files`, which predict that, each as text of ONNX.
+    """A step that hands over models: made from the predictions, or the `files`, which predict the same, as ONNX text.
 
-    What is no such text is sent as it is. The header announces so many bytes `more` than come.
+    A file that is not ONNX text is sent as it is. The header announces `more` bytes than are sent.
     """
 
     METHOD: ClassVar[str] = "/fairwall.compliance.v1.AuditService/AuditSealed"
@@ -72,24 +72,24 @@ class AuditSealed(Unseen):
     more: int = 0
 
     def head(self, world: World) -> AuditSealedHeader:
-        """Make the header, but for the sizes of models."""
+        """Return the header, without the sizes of models."""
         return AuditSealedHeader(**self.question(world), by=self.by)
 
     def asked_about(self, world: World, predictions: NDArray[Any]) -> Asked:
-        """Make the request about these predictions, in the order of the deal."""
+        """Return the request about these predictions, given in the deal's order of people."""
         sizes = [len(file) + self.more for file in self._models(predictions)]
         return Asked(self.head(world), predictions).with_header(sizes=sizes)
 
-    def messages(self, asked: Asked) -> Iterator[bytes]:
-        """Give the messages that a request is sent as."""
-        data, part = b"".join(self._models(asked.predictions)), AuditSealedRequest
-        first = part(header=asked.header).SerializeToString()
+    def messages(self, request: Asked) -> Iterator[bytes]:
+        """Yield the messages of a request."""
+        data, part = b"".join(self._models(request.predictions)), AuditSealedRequest
+        first = part(header=request.header).SerializeToString()
         return stream_of(self.parts, first, data, self.chunk_bytes, lambda chunk: part(models_chunk=chunk))
 
-    def in_the_order_of_the_deal(self, world: World, asked: Asked) -> Array:  # noqa: ARG002
-        """Return what the models predict: put into [0, 1], NaN is 0, and for decisions one half and more is 1."""
-        scores = np.clip(np.nan_to_num(asked.predictions.astype(np.float64)), 0.0, 1.0)
-        return np.asarray(scores >= 0.5, np.float64) if find_metric(name_of(asked.header.metric)).binary else scores
+    def in_the_order_of_the_deal(self, world: World, request: Asked) -> Array:  # noqa: ARG002
+        """Return the models' predictions: clipped to [0, 1], with NaN as 0; as decisions, 1 from one half on."""
+        scores = np.clip(np.nan_to_num(request.predictions.astype(np.float64)), 0.0, 1.0)
+        return np.asarray(scores >= 0.5, np.float64) if find_metric(name_of(request.header.metric)).binary else scores
 
     def _models(self, predictions: NDArray[Any]) -> list[bytes]:
         try:
@@ -111,11 +111,11 @@ def _listed(numbers: Array) -> str:
 
 
 class AuditTable(Unseen):
-    """Asks about a table that it has written, of what each model predicts about everybody.
+    """A step about a table that it writes, with each model's prediction about everybody.
 
-    In the table the first people are `left_out`, so many, the last ones stand there `twice`, and `strangers` after
-    them; it may be written `backwards`, and has one more `column`, of ones or, where that is called text, of texts.
-    With `moved` the people themselves are no longer who they were: two of one label have changed groups.
+    The table lacks the first `left_out` people, has the last `twice` people two times, and then `strangers` others. It
+    may be written `backwards`, and has one more `column`, of ones or, if it is called "text", of texts. With `moved`
+    two people of one label have changed groups in the engine.
     """
 
     METHOD: ClassVar[str] = "/fairwall.compliance.v1.AuditService/AuditTable"
@@ -132,12 +132,12 @@ class AuditTable(Unseen):
     moved: bool = False
 
     def head(self, world: World) -> AuditTableRequest:
-        """Make the request."""
+        """Return the request."""
         own = self.question(world)
         return AuditTableRequest(**own, table=self.table, id_column=self.id_column, models=self.models)
 
     def asked_about(self, world: World, predictions: NDArray[Any]) -> Asked:
-        """Write the table with these predictions, which are in the order of the deal, and make the request."""
+        """Write the table with these predictions, given in the deal's order of people, and return the request."""
         deployment, size = self.deployment or world.deployment, predictions.shape[1]
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts, to write tables for it")
@@ -152,9 +152,9 @@ class AuditTable(Unseen):
         self._write(world, deployment, columns)
         return Asked(self.head(world), predictions)
 
-    def messages(self, asked: Asked) -> Iterator[bytes]:
-        """Give the message that a request is."""
-        yield asked.header.SerializeToString()
+    def messages(self, request: Asked) -> Iterator[bytes]:
+        """Yield the one message of a request."""
+        yield request.header.SerializeToString()
 
     def _write(self, world: World, deployment: str, columns: dict[str, NDArray[Any]]) -> None:
         import duckdb  # without which a kit has no people in an engine

@@ -1,8 +1,8 @@
-"""What noise gaps have whose predictions nobody sees but who answers, and what may be told beside them.
+"""Noise of gaps whose predictions only the server sees, and the rest of such answers.
 
-The gap of noisy sums is off by (b X' - a X) s, where X and X' have the noise's law and are independent: that of the
-disadvantaged's sum and that of the total over everybody. With a = 1/n0 + 1/n1 and b = 1/n1 these move the gap, and s is
-how far a value of 0 or 1 is from the centre that is taken off it.
+The gap of noisy sums is off by (b X' - a X) s, where X and X' are independent and have the noise's distribution: X is
+that of the disadvantaged's sum, X' that of the total over everybody. With a = 1/n0 + 1/n1 and b = 1/n1 these move the
+gap; s is the distance of a value of 0 or 1 from the centre that is subtracted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sim.conformance.vocabulary import Words
 from sim.conformance.world import World
 
 _BARE = 1e-12
-"""Predictions lie on a grid: an answer that is so near to the exact gap has no noise, but once in 10^9 times."""
+"""Error below which an answer has no noise; predictions lie on a grid, so noise is that small once in 10^9 times."""
 
 _DRAWS, _FEW = 400_000, 8
 
@@ -32,9 +32,9 @@ _SAME_WIDTH, _SAME_PROBABILITY = 1.01, 5e-4
 
 
 class Widths(Words):
-    """Asks about models that predict quite unlike things: what is told beside answers must not tell them apart.
+    """A step about models with very different predictions, between which the rest of an answer must not distinguish.
 
-    Intervals are as wide, and P(gap > threshold) is that of the largest variance that predictions can have.
+    Intervals have equal widths, and P(gap > threshold) is that of the largest possible variance of predictions.
     """
 
     do: Literal["widths"]
@@ -42,13 +42,13 @@ class Widths(Words):
     threshold: float = 0.05
 
     def run(self, world: World) -> None:
-        """Ask, and compare."""
+        """Request answers, and compare them."""
         groups, widths = world.people().protected, list[float]()
         size = len(groups)
         halves = (np.arange(size) % 2).astype(np.float64)
         few = np.concatenate([np.flatnonzero(groups == group)[:2] for group in (0, 1)])
         rows = [halves, np.full(size, 0.5), np.arange(size) / size, np.isin(np.arange(size), few).astype(np.float64)]
-        # How many are disadvantaged is bought first, and known then.
+        # The disadvantaged count is bought first, and known then.
         for number, row in enumerate([np.full(size, 0.5), *rows]):
             own = {"epsilon": self.epsilon if number else 2.0**19, "threshold": self.threshold}
             step = on(world.service, Audit(do="audit", id=f"{world.step}-{number}", metric="sp", **own))
@@ -75,9 +75,9 @@ class Widths(Words):
 
 
 def with_totals(errors: Array, n0: int, n: int, mechanism: str, epsilon: float) -> Array:
-    """Make the noise of a batch's gaps, where n0 is known, numbers that are uniform on [-1, 1] and independent.
+    """Map the noise of a batch's gaps, with n0 known, to independent numbers that are uniform on [-1, 1].
 
-    Of one cube all coordinates share their size: one number is made of one gap's noise, or of that of many together.
+    All coordinates of one cube share its size: one number is made, from one gap's noise or from that of many together.
     """
     if np.count_nonzero(np.abs(errors) < _BARE) > 1:
         raise Violation("answers about predictions that nobody sees have no noise")

@@ -1,4 +1,4 @@
-"""Policies of a kit that answer otherwise than ``main``, each mechanism among them, as ``kit.toml`` has them."""
+"""Policies of a kit that answer otherwise than ``main``, one per mechanism among them, from ``kit.toml``."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from fairwall import toml
 from fairwall.laws.metric import find_metric
 
 SPENDABLE = 0.5
-"""What those developers have whose share is soon spent: so little that rules which know more sell more of it."""
+"""Epsilon of the developers who soon run out: small, so that a tighter composition rule sells more of it."""
 
 SHORT_OF_DELTA = "spender-29"
-"""Whose delta covers five batches, where deltas add up."""
+"""Developer whose delta covers five batches under basic composition."""
 
 
 ADVANTAGED = {"advantaged": ("1",)}
-"""The protected column of most, and the values of its advantaged group."""
+"""Default protected column, and the values of its advantaged group."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One policy.
+    """A policy of a kit.
 
-    Every batch is asked for at `batch_delta`, 0 where the mechanism needs none; `delta` is the budget's, and every
-    share's. `by` has the protected columns, and the values of each one's advantaged group; `groups` says how many
-    people with label 0, and with label 1, are advantaged by the first. All else is as a policy has it; all metrics that
-    take scores are audited unless `metrics` names some. What a batch may reveal is bounded where it `is_limited`. The
-    policy has `more` in its sections.
+    Every batch has `batch_delta`, 0 if the mechanism needs none; `delta` is that of the budget, and of every share.
+    `by` has the protected columns with the values of each one's advantaged group; `groups` has how many people with
+    label 0, and with label 1, are advantaged by the first. All else is as in a policy; the default `metrics` are all
+    that take scores. What a batch reveals is bounded if it `is_limited`. `more` is added to the policy's sections.
     """
 
     mechanism: str
@@ -49,7 +48,7 @@ class Variant:
     more: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def changed(self, policy: dict[str, Any]) -> dict[str, Any]:
-        """Return a policy that is this one where this one says something."""
+        """Return a policy with this variant's changes."""
         audit = {name: value for name, value in policy["audit"].items() if name != "reveal_max"} | {
             "mechanism": self.mechanism,
             "precision": self.precision,
@@ -76,12 +75,12 @@ class Variant:
         return kept | {name: {**kept.get(name, {}), **its} for name, its in self.more.items()}
 
 
-def _read(told: dict[str, Any]) -> Variant:
-    named = {key: tuple(value) if isinstance(value, list) else value for key, value in told.items()}
-    by = {column: tuple(values) for column, values in told.get("by", ADVANTAGED).items()}
+def _read(fields: dict[str, Any]) -> Variant:
+    named = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+    by = {column: tuple(values) for column, values in fields.get("by", ADVANTAGED).items()}
     return Variant(**named | {"by": by})
 
 
 DATA: dict[str, Any] = toml.read(Path(__file__).with_name("kit.toml"))
 VARIANTS = {name: _read(told) for name, told in DATA["variants"].items()}
-"""By the deployment's name."""
+"""Variants by the name of their deployment."""

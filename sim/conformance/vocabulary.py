@@ -1,4 +1,4 @@
-"""The words that every kind of step uses: numbers, streams of messages, and how a call must end."""
+"""Base classes and fields of all kinds of steps: numbers, streams of messages, and the end of a call."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ Part = Literal["header", "chunks", "half", "byte", "empty", "garbage"]
 
 
 class Words(BaseModel):
-    """What a case says; a key that nobody knows is an error."""
+    """A part of a case; an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Expect(Words):
-    """How a call must end. By default it is answered.
+    """The required end of a call, by default an answer.
 
-    It must be refused for one of the reasons `refused`, or fail with one of the statuses `fails`, without a reason;
-    with `maybe` it may be answered as well. It must repeat the answer of an earlier step (`same_as`; for a refusal: all
-    that a caller sees), and not the noise of one (`unlike`). With `close` answers are the exact gaps, but for noise of
-    the mechanism's law; with `noise` the noise has that law. `probability` says between what P(gap > threshold) lies.
+    The call must be refused for one of the reasons `refused`, or fail with one of the statuses `fails`, without a
+    reason; with `maybe` it may also be answered. It must repeat the answer of the earlier step `same_as` (a refusal:
+    all that a caller sees), and not the noise of the step `unlike`. With `close` answers are the exact gaps up to the
+    mechanism's noise; with `noise` the noise has its distribution. `probability` is the range of P(gap > threshold).
     """
 
     refused: tuple[Annotated[str, _known(_REASONS.__contains__, "a reason of docs/protocol.md")], ...] = ()
@@ -62,7 +62,7 @@ class Expect(Words):
     probability: tuple[float, float] | None = None
 
     def check_end(self, seen: Seen) -> None:
-        """Demand that a call ended as it must."""
+        """Demand that a call ended as required."""
         wanted = [*(f"refused as {reason}" for reason in self.refused), *(f"failed as {name}" for name in self.fails)]
         fits = (
             seen.reason in self.refused
@@ -74,7 +74,7 @@ class Expect(Words):
             raise Violation(f"a call {seen.text}; it should have been {' or '.join(may)}")
 
     def check_told(self, seen: Seen, world: World, name: str) -> None:
-        """Demand that terms, or any answer without noise, are those of `same_as`; later steps call them by the name."""
+        """Demand that terms, or other answers without noise, are those of `same_as`; `name` is for later steps."""
         if self.same_as and seen != world.results[self.same_as].seen:
             raise Violation("two callers, or two deployments, were told unlike things")
         if name:
@@ -82,7 +82,7 @@ class Expect(Words):
 
 
 class Asks(Words):
-    """What a caller asks a deployment, by default the case's own."""
+    """A caller's request to a deployment, by default the case's own."""
 
     caller: str = "developer"
     deployment: str = ""
@@ -90,17 +90,17 @@ class Asks(Words):
     metadata: dict[str, str] = Field(default_factory=dict)
 
     def sent_with(self) -> dict[str, Any]:
-        """Return what goes with a call, as `World.call` has it."""
+        """Return the deadline and metadata of a call, as arguments of `World.call`."""
         seconds = None if self.deadline == "none" else self.deadline
         return {"seconds": seconds, "metadata": tuple(self.metadata.items())}
 
 
 class Predictions(Words):
-    """What the models predict about so many people (`columns`): scores in [0, 1], of the seed `random`.
+    """The models' predictions about `columns` people: scores in [0, 1] from the seed `random`.
 
-    In place of scores: zeros and ones, of the seed `decisions`; one prediction for everybody (`fill`); or 1 for one
-    `group` and 0 for the other, of another deployment's people where `of` names it. Then `put` changes some, each a
-    (model, person, value); negative positions count from the end. They travel in the type `kind`.
+    Instead of scores: zeros and ones from the seed `decisions`; one prediction for everybody (`fill`); or 1 for one
+    `group` and 0 for the other, of another deployment's people if `of` names one. Then `put` changes some, each a
+    (model, person, value); negative positions count from the end. They are sent in the type `kind`.
     """
 
     models: Number = 1
@@ -115,7 +115,7 @@ class Predictions(Words):
 
     @property
     def are_decisions(self) -> bool:
-        """Whether all of them are 0 or 1, but for those that are put."""
+        """Whether all predictions are 0 or 1, except those in `put`."""
         return (
             self.kind in ("uint8", "bool")
             or self.decisions is not None
@@ -124,7 +124,7 @@ class Predictions(Words):
         )
 
     def make(self, world: World, deployment: str) -> NDArray[Any]:
-        """Make them, shape (models, columns)."""
+        """Return the predictions, shape (models, columns)."""
         shape = tuple(int(world.number(each, deployment=deployment)) for each in (self.models, self.columns))
         if self.group is not None:
             wanted = self.group == "advantaged"
@@ -141,13 +141,13 @@ class Predictions(Words):
 
 
 class Header(Words):
-    """What an array's header says, where it does not say the truth."""
+    """False statements in an array's header."""
 
     shape: tuple[Number, ...] | None = None
     element_type: int | None = None
 
     def of(self, array: NDArray[Any], world: World, deployment: str) -> ArrayHeader:
-        """Describe an array as the case has it."""
+        """Return an array's header, with the case's false statements."""
         announced = arrays.header_of(array)
         if self.shape is not None:
             shape = [int(world.number(each, deployment=deployment)) for each in self.shape]
@@ -160,7 +160,7 @@ class Header(Words):
 def stream_of(
     parts: Sequence[Part], header: bytes, data: bytes, size: int, chunk: Callable[[bytes], Message]
 ) -> Iterator[bytes]:
-    """Give the messages of a stream, as a case has them."""
+    """Yield the messages of a stream, in the parts of a case."""
     for part in parts:
         match part:
             case "header":

@@ -1,4 +1,4 @@
-"""What one case has to do with: the server, callers' connections, the answers so far, and what they should cost."""
+"""The state of one case: the server, callers' connections, the answers so far, and the expected budgets."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from sim.conformance.subject import Subject
 from sim.conformance.target import Deployment, People
 
 SECONDS = 20.0
-"""The deadline of a call that should succeed."""
+"""Deadline in seconds of a call that should succeed."""
 
 Service: TypeAlias = Literal["audit", "by_group", "sanitise", "sealed", "table"]
-"""What sells something; the last two are audits of models that are handed over, and of tables."""
+"""A service that charges a budget; the last two audit models that are handed over, and tables."""
 
 PLACES: dict[Service, str] = {"sealed": "sealed", "table": "tables"}
-"""The deployment of those that have one of their own, whichever deployment a case is about."""
+"""Deployment of each service that has one of its own, whichever deployment a case is about."""
 
 Account: TypeAlias = Literal["audits", "releases"]
-"""What pays: for counts by group that of audits."""
+"""The budget charged; counts by group use that of audits."""
 
 TERMS: dict[Account, tuple[str, Any]] = {
     "audits": ("/fairwall.compliance.v1.AuditService/GetTerms", GetTermsRequest),
     "releases": ("/fairwall.compliance.v1.ReleaseService/GetReleaseTerms", GetReleaseTermsRequest),
 }
-"""Who tells what is left of it, and the request."""
+"""Method and request that return each budget's remainder."""
 
 SELLS = {
     "GroupService/": "counts by group",
@@ -51,44 +51,44 @@ SELLS = {
     "/AuditSealed": "scores models",
     "/AuditTable": "adds up tables",
 }
-"""What not every server does, by the service."""
+"""Optional services: a part of their methods' names, and what a server with it does."""
 
 _OFFERS = {"by_group": "/fairwall.compliance.v1.GroupService/GetGroupTerms", "sanitise": TERMS["releases"][0]}
 
 _Place: TypeAlias = tuple[str, str, Account]
-"""Whose account: the caller's, of a deployment."""
+"""An account: the caller, the deployment and the budget."""
 
 _OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _SUM = re.compile(r"([a-z_]+)(?:\s*([-+*/])\s*([0-9.e-]+))?")
 
 
 class NotRun(Exception):
-    """A case that this target cannot be put to; the text says what is missing."""
+    """A case that cannot be run on this target; the text says what is missing."""
 
 
 class Over(Exception):
-    """A case that is decided before its last step: it is passed."""
+    """The end of a case that is decided before its last step: it has passed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What came of a step that others may refer to."""
+    """The result of a step, for later steps."""
 
     seen: Seen
     noise: NDArray[np.float64] | None = None
     exact: NDArray[np.float64] | None = None
     uniform: NDArray[np.float64] | None = None
-    """What the answers are made of, where the law of their noise is known: see `sim.conformance.promise`."""
+    """Answers mapped to numbers that are uniform if the noise has its distribution: see `sim.conformance.promise`."""
     discrete: bool = False
-    """Whether noise is whole numbers, of which two may be the same by chance."""
+    """Whether noise is whole numbers, two of which may be equal by chance."""
 
 
 @dataclass
 class World:
-    """The state of one case, about a deployment that the party `server` serves.
+    """The state of one case, about a deployment of the party `server`.
 
-    The nonce makes this run's request ids unlike any other run's. With `accounts` it is watched what callers have left.
-    A step is put to the `service`, and names what it got by itself; or to all `services` of the case at once.
+    The nonce makes this run's request ids unique. With `accounts` callers' remaining budgets are checked. A step is run
+    on the `service`, with its own named results there; or on all `services` of the case at once.
     """
 
     subject: Subject
@@ -115,7 +115,7 @@ class World:
     _bought: dict[tuple[str, str, str], Any] = field(default_factory=dict)
 
     def about(self, deployment: str = "") -> Deployment:
-        """Return what is known of a deployment, by default the case's own."""
+        """Return the description of a deployment, by default the case's own."""
         name = deployment or self.deployment
         if not self.subject.serves(name):
             raise NotRun(f"needs a deployment {name!r}")
@@ -128,7 +128,7 @@ class World:
         return found
 
     def people(self, deployment: str = "", by: str = "") -> People:
-        """Return a deployment's people, by one of its protected columns."""
+        """Return a deployment's people, with groups by one of its protected columns."""
         found = self.subject.target.people(deployment or self.deployment, by)
         if found is None:
             raise NotRun("needs the table of the test set")
@@ -137,7 +137,7 @@ class World:
     def number(
         self, value: float | str, caller: str = "developer", deployment: str = "", account: Account = "audits"
     ) -> float:
-        """Work out a number that a case gives in terms of the target, such as "queries_max + 1"."""
+        """Return a number that a case gives in terms of the target, such as "queries_max + 1"."""
         if not isinstance(value, str):
             return value
         match = _SUM.fullmatch(value)
@@ -148,17 +148,17 @@ class World:
         return float(_OPERATIONS[sign](known, float(other)) if sign else known)
 
     def request_id(self, name: str) -> str:
-        """Make a request id that no other case, service or run has used."""
+        """Return a request id that no other case, service or run has used."""
         return f"{self.nonce}-{self.service[0]}-{name}"
 
     @property
     def results(self) -> dict[str, Result]:
-        """What came of the steps of this service that others may refer to, by name."""
+        """Results of this service's steps, by name."""
         return self._results.setdefault(self.service, {})
 
     @property
     def surveyed(self) -> list[Any]:
-        """What surveys of this service have got so far."""
+        """Batches of this service's surveys so far."""
         return self._surveyed.setdefault(self.service, [])
 
     def channel(self, caller: str, deployment: str = "", *, another: bool = False) -> grpc.Channel:
@@ -174,21 +174,21 @@ class World:
 
     @property
     def open_channels(self) -> frozenset[tuple[str, str]]:
-        """Which caller has a connection to which deployment."""
+        """Caller and deployment of each open connection."""
         return frozenset(self._channels)
 
     def forget_connections(self) -> None:
-        """Hang up: the server that they led to is gone."""
+        """Close all connections: the server that they led to is gone."""
         self.closing.close()
         self._channels.clear()
 
     def put_back(self) -> None:
-        """Leave nothing of deployments whose policy or ledger the case has changed."""
+        """Clear the deployments whose policy or ledger the case has changed."""
         while self.changed:
             self.subject.clear(self.changed.pop())
 
     def forget_purchases(self, deployment: str) -> None:
-        """Expect nothing of what was bought of a deployment: it is another one now."""
+        """Forget all purchases from a deployment, which was started anew."""
         self._bought = {key: answer for key, answer in self._bought.items() if key[1] != deployment}
         self._left = {key: left for key, left in self._left.items() if key[1] != deployment}
         self._exactly = {key: left for key, left in self._exactly.items() if key[1] != deployment}
@@ -211,17 +211,17 @@ class World:
         started = calls.start(channel, method, requests, seconds, metadata, streamed=len(requests) != 1)
         return require_served(method, calls.finish(method, started))
 
-    # What callers have left. A server that charges what it must not is found out whatever the case is about.
+    # Remaining budgets: wrong charges are detected in every case, whatever the case is about.
 
     def open_account(self, caller: str, deployment: str = "", account: Account = "audits") -> None:
-        """Note what a caller has left before it is first charged."""
+        """Record a caller's remaining budget before its first charge."""
         place = (caller, deployment or self.deployment, account)
         if self.accounts and place not in self._left:
             terms = self.terms(caller, deployment, account)
             known = terms.answered and (account == "releases" or self.about(deployment).rule == "basic")
             self._left[place] = terms.messages[0].epsilon_remaining if known else math.nan
             if known and terms.messages[0].epsilon == terms.messages[0].epsilon_remaining:
-                # Of an account that has spent nothing it is known to the last digit what it has.
+                # The balance of an unspent account is known to the last digit.
                 self._exactly[place] = _written(terms.messages[0].epsilon)
                 self._dearest[place] = 0.0
 
@@ -234,7 +234,7 @@ class World:
         answer: Any,
         account: Account = "audits",
     ) -> None:
-        """Enter an answer: the first one under a request id is charged, the others are the same."""
+        """Enter an answer: the first one under a request id is charged, later ones must be equal."""
         place = (caller, deployment or self.deployment, account)
         key = (*place[:2], request_id)
         earlier = self._bought.get(key)
@@ -257,7 +257,7 @@ class World:
     def leave_open(
         self, caller: str, deployment: str, request_id: str, epsilon: float, account: Account = "audits"
     ) -> None:
-        """Note a request of which nobody knows whether it is charged, until it is answered under the same id."""
+        """Record a request that may be charged or not, until an answer under the same id decides."""
         place = (caller, deployment or self.deployment, account)
         if (*place[:2], request_id) not in self._bought:
             self._open.setdefault(place, {})[request_id] = epsilon
@@ -265,7 +265,7 @@ class World:
     def enter_together(
         self, caller: str, deployment: str, answers: dict[str, Any], account: Account = "audits"
     ) -> None:
-        """Enter answers to requests that were made at the same time, whose order nobody knows, by request id."""
+        """Enter answers, by request id, to simultaneous requests, whose order is not known."""
         place = (caller, deployment or self.deployment, account)
         fresh = {key: answer for key, answer in answers.items() if (*place[:2], key) not in self._bought}
         for key, answer in sorted(fresh.items(), key=lambda item: -item[1].epsilon_remaining):
@@ -278,7 +278,7 @@ class World:
     def require_numbers(
         self, caller: str, deployment: str, seen: Seen, epsilon: float, account: Account = "audits"
     ) -> None:
-        """Demand that the numbers of a refusal are those of the policy, what the caller has left, and what it asked."""
+        """Demand that a refusal's numbers are those of the policy, the remaining budget and the request."""
         about, told = self.about(deployment), dict(seen.numbers)
         for name in ("people", "queries_max", "epsilon_max"):
             known = getattr(about, name)
@@ -295,7 +295,7 @@ class World:
                 raise Violation(f"{seen.reason} says that {needed!r} is needed; a batch of {epsilon!r} was asked for")
 
     def balance(self) -> None:
-        """Demand that every caller has left what it should."""
+        """Demand the expected remaining budget of every caller."""
         for place, left in self._left.items():
             caller, deployment, account = place
             if math.isnan(left):
@@ -310,42 +310,39 @@ class World:
             self._exactly[place] -= _written(epsilon)
             self._left[place] = float(self._exactly[place])
 
-    def _require_left(self, place: _Place, told: float, said: str) -> None:
-        """Demand that so much is left, to a thousandth of the smallest charge that can be told apart, or exactly.
-
-        Without each of the requests that may be charged, or with it.
-        """
+    def _require_left(self, place: _Place, rest: float, sentence: str) -> None:
+        """Demand a balance: exactly if it is known, else to 1/1000 of the unit; open requests may be charged or not."""
         left, exactly = self._left.get(place, math.nan), self._exactly.get(place)
         unit = self.about(place[1]).unit
         charges = self._open.get(place, {}).values()
         either = [those for count in range(len(charges) + 1) for those in combinations(charges, count)]
-        if not any(math.isnan(left) or abs(told - (left - sum(those))) < unit / 1000 for those in either):
-            raise Violation(f"{said.format(repr(told))}; it should be {left!r}")
-        if exactly is not None and told not in [_rounded_down(exactly - sum(map(_written, those))) for those in either]:
-            raise Violation(f"{place[0]} is told that {told!r} is left; it is {_rounded_down(exactly)!r}, rounded down")
+        if not any(math.isnan(left) or abs(rest - (left - sum(those))) < unit / 1000 for those in either):
+            raise Violation(f"{sentence.format(repr(rest))}; it should be {left!r}")
+        if exactly is not None and rest not in [_rounded_down(exactly - sum(map(_written, those))) for those in either]:
+            raise Violation(f"{place[0]} is told that {rest!r} is left; it is {_rounded_down(exactly)!r}, rounded down")
 
     def _require_left_now(self, answer: Any, place: _Place) -> None:
-        if place[2] == "releases":  # their header says what was left, and nothing of now
+        if place[2] == "releases":  # a release's header has no current balance
             return
         is_told = answer.HasField("epsilon_remaining_now")
         now = answer.epsilon_remaining_now if is_told else answer.epsilon_remaining
         self._require_left(place, now, "an answer says that {} is left now")
 
     def remaining(self, caller: str, deployment: str = "", account: Account = "audits") -> float:
-        """Ask what a caller has left."""
+        """Return a caller's remaining budget, from its terms."""
         terms = self.terms(caller, deployment, account)
         if not terms.answered:
             raise Violation(f"who asked for the terms {terms.text}")
         return float(terms.messages[0].epsilon_remaining)
 
     def terms(self, caller: str, deployment: str = "", account: Account = "audits") -> Seen:
-        """Ask for a caller's terms."""
+        """Request a caller's terms."""
         method, request = TERMS[account]
         asked = request(deal_id=self.about(deployment).deal)
         return self.call(method, [asked.SerializeToString()], caller, deployment=deployment)
 
     def offers(self, service: Service) -> bool:
-        """Say whether the server sells this, and the deployment does; one that has not the method does not."""
+        """Return whether the server and the deployment offer a service; an unimplemented method does not."""
         about = self.about()
         if service not in _OFFERS or not (about.groups if service == "by_group" else about.releases):
             return service not in _OFFERS
@@ -365,13 +362,13 @@ class World:
             return calls.dial(address, self.server, target.name, Credentials("", "", known.authority, "", ""))
         credentials = self.credentials(caller)
         if caller == "another-authority":
-            # It trusts the server, so that it is the server that has to refuse.
+            # The caller trusts the server, so that the server has to refuse.
             trusted = self.credentials("developer").authority
             credentials = Credentials("", "", trusted, credentials.certificate, credentials.key)
         return calls.dial(address, self.server, target.name, credentials)
 
     def credentials(self, caller: str) -> Credentials:
-        """Return the credentials that a caller, or a server, shows."""
+        """Return the credentials of a caller, or of a server."""
         target = self.subject.target
         found = target.credentials(caller)
         if found is None and caller == "another-authority":
@@ -383,7 +380,7 @@ class World:
 
 @contextmanager
 def closing(world: World) -> Iterator[World]:
-    """Hang up every connection of a case in the end, give up what is still under way, and put its policies back."""
+    """Close a case's connections at its end, cancel its open calls, and put its policies back."""
     try:
         yield world
     finally:
@@ -395,7 +392,7 @@ def closing(world: World) -> Iterator[World]:
 
 
 def require_served(method: str, seen: Seen) -> Seen:
-    """Pass on how a call ended; a service that not every server has is not there where it is not implemented."""
+    """Return the end of a call; raise NotRun if an optional service is not implemented."""
     sells = next((sells for name, sells in SELLS.items() if name in method), None)
     if sells is not None and seen.status is grpc.StatusCode.UNIMPLEMENTED:
         raise NotRun(f"needs a server that {sells}")
@@ -403,20 +400,20 @@ def require_served(method: str, seen: Seen) -> Seen:
 
 
 def _written(amount: float) -> Fraction:
-    """Return an amount as it was written: the shortest decimal that reads back as it."""
+    """Return an amount as the shortest decimal that reads back as the same float."""
     return Fraction(repr(amount))
 
 
-def _rounded_down(left: Fraction) -> float:
-    """Return the largest float64 that is no more than it."""
-    told = float(left)
-    while _written(told) > left:
+def _rounded_down(amount: Fraction) -> float:
+    """Return the largest float64 that is not above an amount."""
+    told = float(amount)
+    while _written(told) > amount:
         told = math.nextafter(told, 0.0)
     return told
 
 
 def lasting(answer: Any) -> Any:
-    """Return an answer without what a repeat may say otherwise."""
+    """Return an answer without the fields that a repeat may change."""
     kept = type(answer)()
     kept.CopyFrom(answer)
     if "epsilon_remaining_now" in answer.DESCRIPTOR.fields_by_name:
@@ -425,7 +422,7 @@ def lasting(answer: Any) -> Any:
 
 
 def valid_number(value: str) -> bool:
-    """Say whether a case may give a number like this."""
+    """Return whether a case may give this number."""
     match = _SUM.fullmatch(value)
     return match is not None and (match[1] in ("remaining", "features") or match[1] in Deployment.model_fields)
 

@@ -1,4 +1,4 @@
-"""What a server says of answers before they are bought, and of whole budgets: worked out again from what is public."""
+"""Check a server's figures about answers before they are bought, and about whole budgets, from public numbers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from sim.conformance.world import NotRun, World
 _EXPECTED = "/fairwall.compliance.v1.AuditService/GetExpectedError"
 
 _NEAR, _FARTHER, _SMALL, _UNCUT = 1e-3, 16.0, 0.01, 0.3
-"""By how much of itself a figure may be off; how far errors and widths are apart, if neither is small or cut."""
+"""Relative tolerance of a figure; largest ratio of an error and a width; widths too small, or too wide, for a ratio."""
 
 _REACH, _WORLDS = 1.2, 3.0
-"""The same of widths that are the noise's reach, and of those that depend on who the people are: of others, here."""
+"""Largest ratio of expected and real widths, if they are the noise's reach, and if they depend on the people."""
 
 _SECONDS = 120.0
 
@@ -46,7 +46,7 @@ def _strata(metric: str, labels: Labels) -> list[int]:
 
 
 def figures(about: Deployment, labels: Labels, metric: str, models: int, epsilon: float) -> dict[str, float]:
-    """Return what a batch gives away: of everybody, of the person worst off, and of that one at most."""
+    """Return what a batch reveals: about everybody, about the person most exposed, and at most about that person."""
     sizes, shares, names = _strata(metric, labels), shares_of(about), [about.mechanism]
     delta, exposed, most = about.batch_delta, len(sizes) * min(sizes), about.reveal_max
     if MECHANISM_LAWS[about.mechanism].noise_on == "any":
@@ -64,7 +64,7 @@ def figures(about: Deployment, labels: Labels, metric: str, models: int, epsilon
 
 
 def require_figures(message: Any, expected: dict[str, float], names: Iterable[str], what: str) -> None:
-    """Demand that a message tells figures as they are expected, and none of those that nobody knows."""
+    """Demand that a message has the expected figures, and none that are not known."""
     told = {field.name: value for field, value in message.ListFields()}
     for one, other, name in ((told.get(name), expected.get(name), name) for name in names):
         if (one is None) != (other is None) or not math.isclose(one or 0.0, other or 0.0, rel_tol=_NEAR):
@@ -72,9 +72,9 @@ def require_figures(message: Any, expected: dict[str, float], names: Iterable[st
 
 
 def require_budget(message: Any, about: Deployment, labels: Labels, share: float, released: float) -> None:
-    """Demand that terms say what whole budgets give away, where the same attributes are `released` for so much besides.
+    """Demand the right figures for whole budgets, if the same attributes are also `released` for that epsilon.
 
-    What is proved holds for every mechanism; by attacks it is known what one gives away where epsilons add up.
+    Proved figures hold for every mechanism; figures from attacks are known only if epsilons add up.
     """
     smallest = {metric: min(_strata(metric, labels)) for metric in about.metrics}
     people = min(smallest.values())
@@ -90,9 +90,9 @@ def require_budget(message: Any, about: Deployment, labels: Labels, share: float
 
 
 class Worth(Words):
-    """Asks what answers will be worth, and for such answers: of metrics, so many models, at an epsilon.
+    """A step that requests the expected error of answers, and such answers; `asks` has (metric, models, epsilon).
 
-    Figures must follow from public numbers, and widths go with errors and with those that answers have.
+    Figures must follow from public numbers; widths must fit the errors and the widths of the answers.
     """
 
     do: Literal["worth"]
@@ -100,7 +100,7 @@ class Worth(Words):
     asks: tuple[tuple[str, int, float], ...]
 
     def run(self, world: World) -> None:
-        """Ask, and compare."""
+        """Request both, and compare them."""
         about, labels = world.about(self.deployment), world.people(self.deployment).labels
         for metric, models, epsilon in self.asks:
             asked: dict[str, Any] = {"metric": number_of(metric), "models": models, "epsilon": epsilon}
@@ -118,16 +118,19 @@ class Worth(Words):
                 _require_widths(told, world.results[name].seen.messages[0], law, name)
 
 
-def _require_widths(told: Any, answer: Any, law: MechanismLaw, what: str) -> None:
-    """Demand widths that go with each other, with the error, and with those of an answer."""
-    wrong = math.isnan(told.error) != law.is_choice or not 0 <= told.midpoint_error <= 1
-    for width, ends in ((told.half_width, ("low", "high")), (told.likely_half_width, ("likely_low", "likely_high"))):
+def _require_widths(expected: Any, answer: Any, law: MechanismLaw, what: str) -> None:
+    """Demand widths that fit each other, the error, and the widths of an answer."""
+    wrong = math.isnan(expected.error) != law.is_choice or not 0 <= expected.midpoint_error <= 1
+    for width, ends in (
+        (expected.half_width, ("low", "high")),
+        (expected.likely_half_width, ("likely_low", "likely_high")),
+    ):
         low, high = (arrays.from_message(getattr(answer, end)).astype(np.float64) for end in ends)
         real = float(np.median(high - low)) / 2
         wrong |= math.isnan(width) != math.isnan(real) and law.noise_on != "any"
         if min(width, real) > _SMALL:
             is_reach = law.interval is not None and law.interval.is_added and width < _UNCUT
-            wrong |= max(told.error / width, width / told.error) > _FARTHER
+            wrong |= max(expected.error / width, width / expected.error) > _FARTHER
             wrong |= max(real / width, width / real) > (_REACH if is_reach else _WORLDS)
     if wrong:
-        raise Violation(f"{what}: errors and widths do not go together, or not with an answer's: {told}")
+        raise Violation(f"{what}: errors and widths do not go together, or not with an answer's: {expected}")

@@ -1,4 +1,4 @@
-"""The tables that games are played on: three that are shipped, known formats, and a user's own."""
+"""The tables that games are played on: three shipped ones, known formats, and users' own files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KNOWN = {known.defaults.name: known for known in (ACS_COVERAGE, ACS_INCOME, BIA
 
 
 def _checked(plugin: Plugin, known: Format) -> Format:
-    """See that what a plug-in's format reads is a table."""
+    """Return a plug-in's format, wrapped to check that it reads a table."""
     plugin.require(isinstance(known, Format), "is no Format")
 
     def read(path: Path, source: str) -> pa.Table:
@@ -46,7 +46,7 @@ def _checked(plugin: Plugin, known: Format) -> Format:
 
 
 FORMATS: Table[Format] = Table("datasets", _KNOWN, _checked)
-"""Formats of users' files, by what stands before the path."""
+"""Formats of users' files, by the prefix before the path."""
 
 
 def load(
@@ -64,23 +64,20 @@ def load(
 ) -> Rows:
     """Load a shipped table or a file under the public encoding.
 
-    Text and boolean columns are categories, numbers are numbers. The protected column is no feature unless it is to be
-    included, as the last one (1 for the advantaged); nor is any other that by itself tells the two groups apart. Values
-    match by what they mean (`fairwall.tables.values.meaning`): "1" is 1, 1.0 and true. DataError in one line, what is
-    wrong with the file, a column or a value, and what would be right.
+    Text and boolean columns are categories, numbers are numbers. The protected column is a feature only on request (the
+    last one, 1 for the advantaged); another column that determines the groups by itself never is. Values match by
+    meaning (`fairwall.tables.values.meaning`): "1" is 1, 1.0 and true. A `DataError` of one line names what is wrong
+    with the file, a column or a value, and what would be right.
 
     Parameters
     ----------
-    source : str
-        "adult", "compas", "german"; ``FORMAT:PATH`` for a user's file in a known format, one of ``FORMATS``; or the
-        path of a CSV (also ``.csv.gz``) or Parquet file. A file of no known format has no defaults but for
-        ``disadvantaged`` and ``drop``.
-    advantaged, disadvantaged : str or None
-        The protected column's values for the two groups; other rows are left out. ``disadvantaged`` may be several, and
-        must be given where the column has more than two values. The defaults' groups are a pair: they hold where
-        ``advantaged`` is not given.
+    source : "adult", "compas", "german"; ``FORMAT:PATH`` for a user's file in one of ``FORMATS``; or the path of a CSV
+        (also ``.csv.gz``) or Parquet file, which has no defaults but for ``disadvantaged`` and ``drop``.
+    advantaged, disadvantaged : the protected column's values for the two groups; other rows are left out.
+        ``disadvantaged`` may be several, and is required where the column has more than two values. The defaults'
+        groups are a pair: they hold where ``advantaged`` is not given.
     label, positive, negative : the outcome column, its favourable value and, where it has more than two, the others.
-    missing_values : texts that stand for no value, besides those that always do.
+    missing_values : further texts that stand for a missing value.
     """
     asked = Asked(protected, advantaged, disadvantaged, label, positive, tuple(drop), negative, missing_values)
     if source in SHIPPED:
@@ -92,7 +89,7 @@ def load(
         if not where:
             raise DataError(f"{source}: say where the file is, as {name}:PATH")
         known = FORMATS[name]
-        # An error says where the file is; a report says only what it is called.
+        # An error states the file's place; a report only its name.
         roles = known.defaults.roles(asked)
         table = encode(source, known.read(Path(where), source), roles, include_protected=include_protected)
         return replace(table, name=name)

@@ -1,9 +1,9 @@
-"""ACS public coverage: who has public health insurance, in a table prepared from the American Community Survey.
+"""ACS public coverage: public health insurance, in a table prepared from the American Community Survey.
 
 The file is ``db_ACSCoverage.csv``, 98,739 rows of Texas in 2018, under any name that ends in ``.csv`` or ``.csv.gz``:
-the columns of folktables' problem of that name, each with its values renumbered. Which sex is 1 is not written down
-with the table; it is the men, as nobody with a 1 there has an answer to the question about births (``FER``), and that
-column is why a model can tell a woman of 15 to 50. All but age and schooling are codes without an order.
+the columns of folktables' problem of that name, each with its values renumbered. The table does not document which sex
+is 1; it is the men, as nobody with a 1 there has an answer to the question about births (``FER``), and that column is
+why a model can recognise a woman of 15 to 50. All but age and schooling are codes without an order.
 """
 
 from __future__ import annotations

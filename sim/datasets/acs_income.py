@@ -1,9 +1,9 @@
-"""ACS Income: who earned more than 50,000 dollars in the American Community Survey (Ding et al., NeurIPS 2021).
+"""ACS Income: incomes above 50,000 dollars in the American Community Survey (Ding et al., NeurIPS 2021).
 
 The file is a person file of the survey's public use microdata, such as ``psam_p06.csv`` for California, which
-folktables downloads: ``ACSDataSource("2018", "1-Year", "person").get_data(["CA"], download=True)``. Who counts, which
-columns are features and what the label is, is folktables' definition of the problem. Its ten features stay numbers,
-as in the papers that use them, though occupation and place of birth are codes.
+folktables downloads: ``ACSDataSource("2018", "1-Year", "person").get_data(["CA"], download=True)``. The people
+included, the features and the label follow folktables' definition of the problem. Its ten features stay numbers, as in
+the papers that use them, though occupation and place of birth are codes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _read(path: Path, name: str) -> pa.Table:
         from folktables import ACSIncome
     except ModuleNotFoundError as missing:
         raise DataError(f"{name}: ACS Income needs folktables: pip install 'fairwall[acs]'") from missing
-    # The last two are what decides who counts.
+    # The last two decide which people are included.
     used = tuple(dict.fromkeys((*ACSIncome.features, ACSIncome.target, "PWGTP")))
     people = needed(path, used, name, "a person file of the American Community Survey").to_pandas()
     features, labels, _ = ACSIncome.df_to_numpy(people)

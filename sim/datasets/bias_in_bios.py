@@ -1,13 +1,13 @@
 """Bias in Bios: short biographies, each with an occupation and a gender (De-Arteaga et al., FAT* 2019).
 
-The file is the Parquet file of one part of the collection, with columns ``hard_text`` (the biography without its
-first sentence), ``profession`` (0 to 27 in alphabetical order; 21 is professor, the most common one) and ``gender``
-(0 is male). A biography becomes the weights of the 500 most common words: term frequencies, as 1 + log of the count,
-times inverse document frequencies, each biography scaled to norm 1. So many people of each gender are drawn, always
-the same ones, as the paper keeps 5,000 to train on and 2,000 to test with.
+The file is the Parquet file of one part of the collection, with columns ``hard_text`` (the biography without its first
+sentence), ``profession`` (0 to 27 in alphabetical order; 21 is professor, the most common one) and ``gender`` (0 is
+male). A biography becomes the weights of the 500 most common words: term frequencies, as 1 + log of the count, times
+inverse document frequencies, each biography scaled to norm 1. `PER_GENDER` people of each gender are drawn, always the
+same ones, as the paper keeps 5,000 to train on and 2,000 to test with.
 
-The texts are about real people. Words that are common in thousands of biographies say little of one; a file with few
-biographies would have names among its 500.
+The texts are about real people. Words that are common in thousands of biographies reveal little about one; a file with
+few biographies would have names among its 500.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _read(path: Path, name: str) -> pa.Table:
     people = people.take(pa.array(np.sort(np.concatenate(drawn))))
     vectorizer = TfidfVectorizer(max_features=WORDS, sublinear_tf=True)
     weights = vectorizer.fit_transform(people.column("hard_text").to_pylist()).toarray()
-    # No word can be mistaken for a column with a part to play.
+    # No word can be mistaken for a column with a role.
     words = {f"word {word}": weights[:, place] for place, word in enumerate(vectorizer.get_feature_names_out())}
     parts = {part: people.column(part) for part in ("profession", "gender")}
     return pa.table({**words, **parts})

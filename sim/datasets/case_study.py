@@ -1,10 +1,9 @@
 """People drawn as in the case study of [SD], section VI-D: two groups of unequal size and base rate.
 
 The paper prints the groups' sizes, 5,000 and 500, base rates, 0.30 and 0.45, and the accuracies of a logistic
-regression without privacy, 0.82 and 0.79; not what the features are. Here there are ten, normal around a mean that
-depends on the label, in directions that agree for both groups in part only: what tells labels apart in the small
-group has to be learned from it. The distance of the two means is such that the best linear rule has about the printed
-accuracies.
+regression without privacy, 0.82 and 0.79, but not the features. Here there are ten, normal around a mean that depends
+on the label, in directions that agree only partly between the groups: the small group's direction has to be learned
+from the small group. The distance of the two means gives the best linear rule about the printed accuracies.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from sim.datasets.rows import Rows
 CASE_STUDY = "case-study"
 
 SIZES = (500, 5000)
-"""Of the disadvantaged and the advantaged group, as the paper trains on."""
+"""Sizes of the disadvantaged and the advantaged group, as the paper trains on."""
 
 BASE_RATES = (0.45, 0.30)
-"""How many of them reoffend: label 1."""
+"""Share of each group that reoffends: label 1."""
 
 _TIMES = 20
-"""How many times as many are drawn: enough to draw from, and to measure on."""
+"""Multiple of the sizes that is drawn: enough to sample from, and to measure on."""
 
 _FEATURES = 10
 _APART = (1.85, 1.6)
-"""How far apart the means are. Of normal features of variance 1 the best rule's accuracy follows."""
+"""Distance of the two labels' means in each group, in standard deviations; it determines the best rule's accuracy."""
 
 _AGREE = 0.9
 """Cosine of the groups' directions."""

@@ -1,21 +1,21 @@
 """Tables whose columns are all codes, as local differential privacy needs them: 0 up to the column's domain size.
 
 ==========================  =====================================================================================
-source                      what it is
+source                      table
 ==========================  =====================================================================================
 ``adult-26k:PATH``          [LD]'s ``db_adult_processed_26k.csv``: income above 26,000 dollars, 45,849 rows of the
                             reconstructed Adult
 ``acs-coverage:PATH``       [LD]'s ``db_ACSCoverage.csv``, 98,739 rows: the file that ``acs-coverage:PATH`` also is
                             as a table of features (`sim.datasets.acs_coverage`)
-``lsac-coded:PATH``         [LD]'s ``db_LSAC.csv``, 20,427 rows; ``lsac:PATH`` is the raw file, which has others
+``lsac-coded:PATH``         [LD]'s ``db_LSAC.csv``, 20,427 rows; ``lsac:PATH`` is the raw file, with other rows
 ``adult-coded``             the shipped Adult, coded as the first of these
-any other path              a table of the user's own
+any other path              a user's own table
 ==========================  =====================================================================================
 
 ``adult-coded`` has the same ten columns, codes and domain sizes as ``adult-26k``, and is another table: the label is an
-income above 50,000 dollars (25% of the people, not 52%), since the shipped table does not tell the income itself; of
-its 48,842 rows it keeps the 45,222 without a missing value, 627 fewer than [LD]; and the rows stand in another order,
-so that no seed splits the two tables alike.
+income above 50,000 dollars (25% of the people, not 52%), since the shipped table lacks the income itself; of its 48,842
+rows it keeps the 45,222 without a missing value, 627 fewer than [LD]; and the order of rows differs, so no seed splits
+the two tables in the same way.
 
 [LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023. The parameters of LightGBM are those of its code.
 """
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_CODES = 200
-"""As many as a category of a table of features may have."""
+"""Most codes of a column, as many as a category of a table of features may have."""
 
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """N people as codes, the rows of the file that are not among them, by reason, and what LightGBM is given.
+    """N people as codes, the rows of the file left out, by reason, and LightGBM's parameters.
 
     Attributes
     ----------
     columns : the names of the c features, the protected one among them, in the order of the file.
-    values : ndarray of int32, shape (N, c), each in [0, size of its column)
-    sizes : the columns' domain sizes, public: they are those of the whole file, whoever is dealt.
-    labels : ndarray of uint8, shape (N,); 1 is the favourable outcome, which ``label`` names.
-    protected : the column that tells the groups apart; its code 1 is the advantaged one.
-    sensitive : the columns that are not to be known, the protected one among them, in the order of the file.
-    candidates : what else [LD]'s appendix draws sensitive columns from, in the order of its code.
+    values : (N, c), each in [0, size of its column).
+    sizes : the columns' domain sizes, public: those of the whole file, whichever people are dealt.
+    labels : (N,); 1 is the favourable outcome, which ``label`` names.
+    protected : the column of the groups; its code 1 is the advantaged one.
+    sensitive : the columns to be kept secret, the protected one among them, in the order of the file.
+    candidates : the other columns from which [LD]'s appendix draws sensitive ones, in the order of its code.
     """
 
     name: str
@@ -73,10 +73,7 @@ class CodedTable:
     left_out: tuple[LeftOut, ...] = ()
 
     def having(self, sensitive: tuple[str, ...]) -> CodedTable:
-        """Choose other sensitive columns.
-
-        DataError if one is no feature, or the protected column is not among them.
-        """
+        """Return the table with other sensitive columns, features among which must be the protected column."""
         for column in sensitive:
             if column not in self.columns:
                 raise DataError(f"{self.name}: no feature {column!r}; its features are {names_of(self.columns)}")
@@ -85,12 +82,12 @@ class CodedTable:
         return replace(self, sensitive=tuple(column for column in self.columns if column in sensitive))
 
     def drawing(self, least: int, most: int, seed: int, candidates: tuple[str, ...] = ()) -> CodedTable:
-        """Draw the sensitive columns: the protected one and candidates, together ``least`` to ``most``.
+        """Return the table with randomly drawn sensitive columns: the protected one and candidates.
 
-        Their number is uniform, and so are the candidates given their number. It is the draw of [LD]'s code for its
-        appendix, made by the same generator: a seed, from 0 and below 2**32, has the columns there that it has here.
-        The order of candidates, by default the table's own, matters to the draw; ``least`` is at least 2. DataError if
-        there are no candidates, or too few, or one cannot be.
+        The number of columns is uniform from ``least``, at least 2, to ``most``, and so are the candidates given the
+        number. It is the draw of [LD]'s code for its appendix, made by the same generator: a seed, from 0 and below
+        2**32, gives the same columns there. The order of candidates, by default the table's own, matters to the draw.
+        Raises `DataError` if there are too few candidates, or one is not allowed.
         """
         pool = candidates or self.candidates
         if not pool:
@@ -110,7 +107,7 @@ class CodedTable:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A file of [LD]'s: what an error calls it, its columns but for the label, in the file's order, and their parts."""
+    """A file of [LD]'s: its name in errors, its feature columns in the file's order, and the columns' roles."""
 
     what: str
     features: tuple[str, ...]
@@ -163,12 +160,12 @@ _DEFAULTS = Boosting(depth=-1, rate=0.1, trees=100)
 
 
 def load_coded(source: str, roles: Roles | None = None) -> CodedTable:
-    """Load a table of codes.
+    """Load a table of codes from a source of the module's table.
 
-    The source is as in the module's table. A table of the user's own, and only that, needs ``roles``, the columns'
-    parts. Its values become codes by their rank: text as it is sorted, numbers by size; the protected column 1 for the
-    advantaged and 0 for the disadvantaged. That alone is sensitive, until `CodedTable.having` says otherwise, and
-    LightGBM's own defaults are its parameters. DataError in one line, what is wrong with the file, a column or a value.
+    A user's own table, and no other, needs ``roles``. Its values become codes by rank: text as it is sorted, numbers by
+    size; the protected column 1 for the advantaged and 0 for the disadvantaged. That column alone is sensitive, until
+    `CodedTable.having` changes it, and LightGBM's parameters are its own defaults. A `DataError` of one line names what
+    is wrong with the file, a column or a value.
     """
     name, _, where = source.partition(":")
     known = source == "adult-coded" or name in PREPARED
@@ -195,10 +192,9 @@ def load_coded(source: str, roles: Roles | None = None) -> CodedTable:
 def stratified_split(
     labels: NDArray[np.uint8], seed: int, test_share: float = 0.2
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Part a table's rows as [LD]'s code does, by a seed below 2**32: each label has the same share of both parts.
+    """Return the shuffled row numbers for training and for testing, split as in [LD]'s code by a seed below 2**32.
 
-    Gives the numbers of the rows to train on, and of those to test on, each in an order of its own. DataError if a part
-    would lack a label.
+    Each label has the same share of both parts. Raises `DataError` if a part would lack a label.
     """
     from sklearn.model_selection import train_test_split
 
@@ -210,7 +206,6 @@ def stratified_split(
 
 
 def _prepared(name: str, source: str, path: Path) -> CodedTable:
-    """Read a file of codes."""
     known = PREPARED[name]
     columns = needed(path, (*known.features, known.label), source, known.what)
     codes = [_codes(source, column, columns) for column in (*known.features, known.label)]
@@ -233,7 +228,7 @@ def _prepared(name: str, source: str, path: Path) -> CodedTable:
 
 
 def _codes(source: str, column: str, columns: pa.Table) -> NDArray[np.int32]:
-    """Take a column of codes out of its table."""
+    """Return a column's codes."""
     found = Column.of(source, column, columns)
     if found.numeric:
         numbers = found.numbers()
@@ -243,7 +238,7 @@ def _codes(source: str, column: str, columns: pa.Table) -> NDArray[np.int32]:
 
 
 def _adult() -> CodedTable:
-    """Code the shipped table as [LD] codes the reconstructed one: by rank, without the rows that lack a value."""
+    """Return the shipped table coded as [LD] codes the reconstructed one: by rank, without incomplete rows."""
     import pyarrow.compute as pc
 
     columns = read(ADULT.path, ADULT.name).rename_columns({"sex": "gender"}).select((*ADULT_26K.features, "income"))
@@ -261,7 +256,7 @@ def _adult() -> CodedTable:
 
 
 def _ranked(source: str, columns: pa.Table, roles: Roles) -> CodedTable:
-    """Code every column by the ranks of its values in the whole file, then choose the rows of the two groups."""
+    """Code every column by the ranks of its values in the whole file, then select the rows of the two groups."""
     people = select(source, columns, roles)
     names = tuple(column for column in columns.column_names if column != roles.label)
     codes, sizes = [], []

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 MOST_CATEGORIES = 200
 
 _BLOCK_ROWS = 2048
-"""So few that what is written column by column stays in the processor's cache."""
+"""Rows written at a time: few enough to stay in the processor's cache, column by column."""
 
 
 def encode(name: str, columns: pa.Table, roles: Roles, *, include_protected: bool = False) -> Rows:
-    """Choose the rows of the two groups and encode their features, in the order of the file.
+    """Select the rows of the two groups and encode their features, in the order of the file.
 
-    A column that tells the groups apart by itself, like a copy of the protected one, is no feature. Where the protected
-    one is to be included, it is the last feature, 1 for the advantaged and 0 for the disadvantaged.
+    A column that determines the groups by itself, like a copy of the protected one, is no feature. The protected
+    column, if included, is the last feature, 1 for the advantaged and 0 for the disadvantaged.
     """
     import pyarrow as pa
 
     people = select(name, columns, roles)
     protected = people.protected
     if not people.kept.all():
-        # By its bits: from a NumPy array pyarrow would import pandas.
+        # Built from bits: for a NumPy array pyarrow would import pandas.
         bits = pa.py_buffer(np.packbits(people.kept, bitorder="little"))
         columns = columns.filter(pa.Array.from_buffers(pa.bool_(), len(people.kept), [None, bits]))
 
@@ -57,10 +57,7 @@ def encode(name: str, columns: pa.Table, roles: Roles, *, include_protected: boo
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """A table's features by column; rows are written out where they are taken, since few of a table's rows often are.
-
-    Most of the time that writing out takes is the memory's first use.
-    """
+    """A table's features by column; rows are written out on request, since few are often used and memory is slow."""
 
     columns: tuple[_Feature, ...]
     rows: int
@@ -71,7 +68,7 @@ class Encoded:
         return tuple(part for column in self.columns for part in column.names)
 
     def __getitem__(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Write rows out: shape (rows, features)."""
+        """Return rows, written out: shape (rows, features)."""
         features = np.zeros((len(rows), len(self.names)))
         for start in range(0, len(rows), _BLOCK_ROWS):
             self._write(rows[start : start + _BLOCK_ROWS], features[start : start + _BLOCK_ROWS])
@@ -88,7 +85,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class _Feature:
-    """An encoded column: which of its parts is not 0 in a row, and what that part is."""
+    """An encoded column: the index of the part that is not 0 in each row, and that part's value."""
 
     names: tuple[str, ...]
     part: NDArray[np.intp] | int
@@ -96,7 +93,7 @@ class _Feature:
 
 
 def _feature(name: str, column: Column, protected: NDArray[np.uint8]) -> _Feature | None:
-    """Encode a column, unless it tells the groups apart."""
+    """Return an encoded column, or None if it determines the groups."""
     if column.numeric:
         numbers = column.numbers()
         return None if _tells_apart(numbers, protected) else _Feature((name,), 0, _standardised(numbers))
@@ -112,7 +109,7 @@ def _feature(name: str, column: Column, protected: NDArray[np.uint8]) -> _Featur
 
 
 def _tells_apart(values: NDArray[np.float64] | NDArray[np.intp], protected: NDArray[np.uint8]) -> bool:
-    """Whether some value is on all rows of one group and on no row of the other."""
+    """Return whether some value is on all rows of one group and on no row of the other."""
     members = [protected == group for group in (0, 1)]
     return any(np.array_equal(values == values[np.argmax(group)], group) for group in members)
 

@@ -1,6 +1,6 @@
-"""Tables that are not shipped and whose files are no plain tables of features: a user's file in a known format.
+"""Known formats of users' files that are not plain tables of features.
 
-``source = "lsac:PATH"`` names the format and where the user's own file lies.
+``source = "lsac:PATH"`` names the format and the path of the user's file.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """A known format: what the columns' parts are where a caller leaves them open, and what reads a file.
+    """A known format: its default roles, and its reader.
 
-    It reads from a path, and what an error calls it, to named columns; ``DataError`` where the file is not in the
-    format.
+    `read` maps a path, and the file's name in errors, to named columns; other formats raise ``DataError``.
     """
 
     defaults: Shipped
@@ -31,7 +30,7 @@ class Format:
 
 
 def needed(path: Path, names: tuple[str, ...], name: str, what: str) -> pa.Table:
-    """Read some columns of a table, all of which must be there."""
+    """Read some columns of a table; raise `DataError` if one is missing."""
     there = header(path, name)
     missing = [column for column in names if column not in there]
     if missing:
@@ -40,14 +39,14 @@ def needed(path: Path, names: tuple[str, ...], name: str, what: str) -> pa.Table
 
 
 def as_text(columns: pa.Table, names: tuple[str, ...]) -> pa.Table:
-    """Turn columns of codes into columns of text, so that they are categories and not numbers."""
+    """Return the table with columns of codes turned into text, so that they are categories and not numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     for column in names:
         values = columns.column(column)
         if pa.types.is_floating(values.type):
-            # Codes in a column that also lacks some are read as 1.0, 2.0 and so on.
+            # Codes in a column with missing ones are read as 1.0, 2.0 and so on.
             values = pc.cast(values, pa.int64(), safe=False)
         columns = columns.set_column(columns.column_names.index(column), column, pc.cast(values, pa.string()))
     return columns

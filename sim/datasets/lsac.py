@@ -1,8 +1,8 @@
-"""LSAC: who passed the bar examination in the Law School Admission Council's bar passage study (Wightman, 1998).
+"""LSAC: passing the bar examination in the Law School Admission Council's bar passage study (Wightman, 1998).
 
-The file is ``bar_pass_prediction.csv``, 22,407 rows, under any name that ends in ``.csv`` or ``.csv.gz``. What was
-known of a student on entering law school is a feature. What came later (grades there, the bar itself, another model's
-prediction of it) is not, and neither is what repeats another column. Rows that lack a value are left out: 21,977
+The file is ``bar_pass_prediction.csv``, 22,407 rows, under any name that ends in ``.csv`` or ``.csv.gz``. The features
+are what was known of a student on entering law school. Later facts (grades there, the bar itself, another model's
+prediction of it) and repetitions of another column are not features. Rows that lack a value are left out: 21,977
 remain.
 """
 
@@ -39,7 +39,7 @@ LSAC = Format(
         label="pass_bar",
         positive="1",
         groups={"race": ("white", "other"), "gender": ("male", "female")},
-        # `race` is white against the rest, `race1` tells the rest apart.
+        # `race` is white against the rest; `race1` divides the rest further.
         derived={"race": "race1"},
     ),
     _read,

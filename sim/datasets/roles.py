@@ -1,4 +1,4 @@
-"""The parts of a table's columns as a caller names them, and what a shipped table assumes about that."""
+"""The roles of a table's columns as a caller names them, and a shipped table's defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairwall.tables.roles import Roles
 
 @dataclass(frozen=True)
 class Asked:
-    """The parts as a caller named them; None is a part left to the defaults."""
+    """The roles named by a caller; None is left to the defaults."""
 
     protected: str | None
     advantaged: str | None
@@ -26,12 +26,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A table that comes with the package: the outcome, its favourable value, and columns with a part to play.
+    """A table that comes with the package: the outcome, its favourable value, and columns with a role.
 
     ``groups`` are (advantaged, disadvantaged) by protected column, the first of which is the default. Columns in
-    ``never`` are no features whatever is asked. ``derived`` columns were worked out from another one, by name: they add
-    nothing to their origin, so they are no features, and where one is protected or the label its origin is none either.
-    ``negative`` is the label's other values where they are several.
+    ``never`` are never features. ``derived`` columns were computed from another one, by name: they add nothing to their
+    origin, so they are no features, and where one is protected or the label its origin is none either. ``negative`` is
+    the label's other values where they are several.
     """
 
     name: str
@@ -44,22 +44,22 @@ class Shipped:
 
     @property
     def path(self) -> Path:
-        """Where the table lies."""
+        """The path of the table's file."""
         return Path(__file__).with_name(f"{self.name}.csv.gz")
 
-    def roles(self, asked: Asked) -> Roles:
-        """Fill in what the caller left open.
+    def roles(self, named_roles: Asked) -> Roles:
+        """Return the caller's roles, completed by the defaults.
 
-        A default value belongs to its column, and the two groups are a pair: who names the advantaged value names the
-        other one too, unless the column has no third.
+        A default value belongs to its column, and the two groups are a pair: a caller who names the advantaged value
+        must name the other one too, unless the column has no third.
         """
-        protected = asked.protected or next(iter(self.groups))
-        label = asked.label or self.label
-        advantaged, disadvantaged = asked.advantaged, asked.disadvantaged
+        protected = named_roles.protected or next(iter(self.groups))
+        label = named_roles.label or self.label
+        advantaged, disadvantaged = named_roles.advantaged, named_roles.disadvantaged
         if advantaged is None and protected in self.groups:
             advantaged, other = self.groups[protected]
             disadvantaged = other if disadvantaged is None else disadvantaged
-        positive = self.positive if asked.positive is None and label == self.label else asked.positive
+        positive = self.positive if named_roles.positive is None and label == self.label else named_roles.positive
         origins = (origin for column, origin in self.derived.items() if column in (protected, label))
         return Roles(
             protected=protected,
@@ -67,16 +67,16 @@ class Shipped:
             disadvantaged=disadvantaged,
             label=label,
             positive=positive,
-            drop=(*self.never, *self.derived, *origins, *asked.drop),
-            negative=self.negative if asked.negative is None and label == self.label else asked.negative,
-            missing_values=asked.missing_values,
+            drop=(*self.never, *self.derived, *origins, *named_roles.drop),
+            negative=self.negative if named_roles.negative is None and label == self.label else named_roles.negative,
+            missing_values=named_roles.missing_values,
         )
 
 
-def own(name: str, asked: Asked) -> Roles:
-    """Take the parts of a user's own table, which has no defaults."""
+def own(name: str, named_roles: Asked) -> Roles:
+    """Return the roles of a user's own table, which has no defaults."""
     parts = ("protected", "advantaged", "label", "positive")
-    missing = [part for part in parts if getattr(asked, part) is None]
+    missing = [part for part in parts if getattr(named_roles, part) is None]
     if missing:
         raise DataError(f"{name}: a table of your own has no defaults; give {', '.join(missing)}")
-    return Roles(**vars(asked))
+    return Roles(**vars(named_roles))

@@ -1,4 +1,4 @@
-"""What a game is played on: people as numbers, what they got, and which group they are in."""
+"""The people a game is played on: features, outcomes and groups."""
 
 from __future__ import annotations
 
@@ -12,25 +12,20 @@ from fairwall.tables.people import LeftOut
 
 
 class Features(Protocol):
-    """What rows of features can be taken from, by their numbers: an array, or a table that is not written out yet."""
+    """A source of feature rows, by their numbers: an array, or a table that is not written out yet."""
 
     def __getitem__(self, rows: NDArray[np.intp], /) -> NDArray[np.float64]:
-        """Take rows: shape (rows, d)."""
+        """Return rows: shape (rows, d)."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """N people of a table under the public encoding, and the rows of its file that are not among them, by reason.
+    """N people of a table under the public encoding, and the rows of its file left out, by reason.
 
-    Attributes
-    ----------
-    encoded : Features
-        N rows of d features: categorical columns one-hot, named ``column=value``; numeric columns with mean 0 and
+    encoded : N rows of d features: categorical columns one-hot, named ``column=value``; numeric columns with mean 0 and
         standard deviation 1 (a constant one is 0).
-    labels, protected : ndarray of uint8, shape (N,)
-        1 is the favourable outcome; 1 is the advantaged group, 0 the disadvantaged one.
-    scored : bool
-        Whether the one feature is itself the base model's score in [0, 1], so that there is nothing to train.
+    labels, protected : (N,); 1 is the favourable outcome; 1 is the advantaged group, 0 the disadvantaged one.
+    scored : whether the one feature is itself the base model's score in [0, 1], so that there is nothing to train.
     """
 
     name: str

@@ -5,14 +5,14 @@ from __future__ import annotations
 from sim.datasets.roles import Shipped
 
 ADULT = Shipped(
-    name="adult",  # who earned more than 50,000 dollars in the 1994 census of the United States
+    name="adult",  # incomes above 50,000 dollars in the 1994 census of the United States
     label="income",
     positive=">50K",
     groups={"race": ("White", "Black"), "sex": ("Male", "Female")},
 )
 
 COMPAS = Shipped(
-    name="compas",  # who reoffended within two years of being screened in Broward County, Florida, 2013 and 2014
+    name="compas",  # reoffending within two years of a screening in Broward County, Florida, 2013 and 2014
     label="two_year_recid",
     positive="0",
     groups={"race": ("Caucasian", "African-American"), "sex": ("Female", "Male")},
@@ -21,7 +21,7 @@ COMPAS = Shipped(
 )
 
 GERMAN = Shipped(
-    name="german",  # whose bank credit turned out good in the Statlog collection
+    name="german",  # good and bad bank credits of the Statlog collection
     label="credit",
     positive="good",
     groups={"sex": ("male", "female")},

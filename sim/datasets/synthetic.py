@@ -1,4 +1,4 @@
-"""People who are nothing but a score, with groups that differ in nothing."""
+"""Synthetic people with a score as the only feature, and identical groups."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _BETA: Final = re.compile(rf"beta\({_NUMBER},{_NUMBER}\)")
 
 
 def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Rows:
-    """Draw n people, n0 of them, at random places, disadvantaged; scores are calibrated and independent of the group.
+    """Draw n people, n0 random ones disadvantaged, with calibrated scores that are independent of the group.
 
-    The law of the scores is "uniform" on [0, 1] or "beta(a,b)". A label is 1 with its score's probability. DataError if
-    the law is unknown or a group would be empty.
+    The distribution of scores is "uniform" on [0, 1] or "beta(a,b)". A label is 1 with its score's probability. Raises
+    `DataError` if the distribution is unknown or a group would be empty.
     """
     if not 0 < n0 < n:
         raise DataError(

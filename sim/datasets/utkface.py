@@ -1,9 +1,9 @@
-"""UTKFace: face images whose file names tell age, gender and race (Zhang, Song and Qi, CVPR 2017).
+"""UTKFace: face images whose file names give age, gender and race (Zhang, Song and Qi, CVPR 2017).
 
-``PATH`` is a folder of JPEG files ``AGE_GENDER_RACE_TIME.jpg`` (or ``.jpg.chip.jpg``, where faces are cropped): age
-in years, gender 0 for male, race 0 for white (1 Black, 2 Asian, 3 Indian, 4 other). Files of other names, of which
-the collection has a few, are passed over. An image becomes 32 x 32 pixels of three colours each, in the order row,
-column, colour. The label is ``young`` for an age of 30 at most: where the paper drew the line is lost.
+``PATH`` is a folder of JPEG files ``AGE_GENDER_RACE_TIME.jpg`` (or ``.jpg.chip.jpg``, where faces are cropped): age in
+years, gender 0 for male, race 0 for white (1 Black, 2 Asian, 3 Indian, 4 other). Files of other names, of which the
+collection has a few, are skipped. An image becomes 32 x 32 pixels of three colours each, in the order row, column,
+colour. The label is ``young`` for an age of 30 at most: the paper's limit is lost.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a compliance team needs before it serves a deployment: certificates, and which mechanism to choose."""
+"""The preparations of a compliance team before it serves a deployment: certificates, and the choice of a mechanism."""

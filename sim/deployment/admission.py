@@ -1,4 +1,4 @@
-"""A developer comes into a policy that is being served, and the service hears of it."""
+"""Admission of a developer to a policy that is being served."""
 
 from __future__ import annotations
 
@@ -16,24 +16,21 @@ from compliance.deployment.running import read_by, service_of
 from fairwall.errors import RunFailed, UserError
 
 _PATIENCE_SECONDS = 60.0
-"""How long a service may take to read its policy, and its data, again."""
+"""Most seconds for a service to reload its policy and data."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-"""What TOML takes for a key without quotes."""
+"""A TOML key without quotes."""
 
 
 class AdmissionError(UserError):
-    """A developer that a policy cannot take in. Its text is one line that says what would be right."""
+    """A developer who cannot be added to a policy. Its text is one line with the remedy."""
 
 
 def with_developer(path: Path, name: str, terms: Mapping[str, float], data: str | None = None) -> tuple[str, bool]:
-    """Return a policy's text with one more developer at its end, and whether it names that developer already.
+    """Return a policy's text with one more developer, and whether another of its data sets has that developer.
 
-    It does where the developer is one of another data set. ``terms`` are the keys of the developer's section; ``data``,
-    the data set, may be left out where there is one.
-
-    Raises AdmissionError if the developer is there already, or there is no such data set, or several; PolicyError if it
-    could not be served so.
+    ``terms`` are the keys of the developer's section. Raises AdmissionError if the data set has the developer already,
+    is unknown, or is not named although there are several; PolicyError if the new policy could not be served.
     """
     policy = read(path)
     chosen = data or (next(iter(policy.datasets)) if len(policy.datasets) == 1 else "")
@@ -52,10 +49,10 @@ def with_developer(path: Path, name: str, terms: Mapping[str, float], data: str 
 
 
 def tell(path: Path) -> str:
-    """Have the service of a policy read it again, if it is running; what came of it, in one line.
+    """Have the service of a policy reload it, if it is running; return the result in one line.
 
-    Raises PolicyError if the policy cannot be served, AdmissionError if the service is there and cannot be told,
-    RunFailed if it does not serve the policy now.
+    Raises PolicyError if the policy cannot be served, AdmissionError if the running service cannot be signalled,
+    RunFailed if it has not loaded the policy.
     """
     policy = read(path)
     ledger = policy.deployment.ledger

@@ -1,7 +1,6 @@
-"""A deployment's certificates as folders of files, one for each who needs one: issued, renewed and revoked.
+"""A deployment's certificates, in one folder for each owner: issued, renewed and revoked.
 
-The authority's key has a folder of its own. ``issued.pem`` has every certificate that was ever issued: the list of
-those that hold no longer knows their numbers alone.
+The authority's key has its own folder. ``issued.pem`` has every certificate; the revoked list has serial numbers only.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from sim.deployment.replacing import replace
 from sim.play.keys import Authority
 
 COMPLIANCE = "compliance"
-"""What the service is called, and no developer."""
+"""The service's name, which no developer may have."""
 
 DAYS_MAX = 3650
 
@@ -35,12 +34,12 @@ _PEM = serialization.Encoding.PEM
 
 
 class CertificatesError(UserError):
-    """Certificates that cannot be issued or revoked as asked. Its text is one line that says what would be right."""
+    """A request to issue or revoke certificates that cannot be met. Its text is one line with the remedy."""
 
 
 @dataclass(frozen=True)
 class Issued:
-    """A certificate that was issued: whose it is, its number, until when it holds, and whether it is revoked."""
+    """An issued certificate: its owner, serial number and end, and whether it is revoked."""
 
     caller: Caller
     serial: int
@@ -56,21 +55,11 @@ class Issued:
 def write(
     folder: Path, deployment: str, developers: Sequence[str], days: int, authority: Authority | None = None
 ) -> list[Path]:
-    """Issue the certificates of a deployment, each into a folder of its own.
+    """Issue the certificates of a deployment, valid for ``days``; return the folders of compliance and the developers.
 
-    Parameters
-    ----------
-    folder : Path
-        Gets ``compliance/`` and a ``developer-<name>/`` for each developer, with ``authority.pem``, ``certificate.pem``
-        and ``key.pem`` in it, in compliance's an empty list ``revoked.pem`` besides; ``issued.pem``; and, if an
-        authority is minted, ``authority/`` with its certificate and its key.
-    days : how long the certificates hold; an authority that is minted holds ten years.
-    authority : by default one is minted.
-
-    Returns
-    -------
-    list of Path
-        The folders of compliance and of the developers.
+    ``folder`` gets ``compliance/`` and a ``developer-<name>/`` for each developer, with ``authority.pem``,
+    ``certificate.pem`` and ``key.pem``, compliance's also with an empty list ``revoked.pem``; and ``issued.pem``.
+    Without an ``authority`` one is minted for ten years, and its certificate and key are in ``authority/``.
     """
     for name in (deployment, *developers):
         _check_name(name)
@@ -98,8 +87,8 @@ def write(
 def authority_of(certificate: Path, key: Path) -> Authority:
     """Read an authority's certificate (whatever follows it in its file goes to all parties) and its key, PEM.
 
-    Raises CertificatesError if a file cannot be read, the certificate is no authority's or does not hold now, or the
-    key is not its own, under a password, of another kind than EC or RSA, or for others to read.
+    Raises CertificatesError if a file cannot be read, the certificate is no authority's or not valid now, or the key
+    does not belong to it, has a password, is neither EC nor RSA, or is readable by other users.
     """
     pem = _text(certificate)
     try:
@@ -136,10 +125,10 @@ def authority_of(certificate: Path, key: Path) -> Authority:
 
 
 def add(folder: Path, name: str, days: int, authority: Authority) -> Path:
-    """Issue a further developer's certificate, into a folder of its own, which is returned.
+    """Issue a further developer's certificate into a folder that `write` filled, and return its folder.
 
-    ``folder`` is what `write` filled, and the authority the one that issued the others. Raises CertificatesError if the
-    developer has a certificate already, or what is in ``folder`` is not this authority's; and OSError.
+    Raises CertificatesError if the developer has a certificate already, or those in ``folder`` are not this
+    authority's; and OSError.
     """
     _check_name(name)
     with _register(folder, authority) as register:
@@ -151,17 +140,9 @@ def add(folder: Path, name: str, days: int, authority: Authority) -> Path:
 
 
 def renew(folder: Path, name: str, days: int, authority: Authority, *, revoke_old: bool = False) -> Path:
-    """Issue a new certificate with a new key to the service or a developer; the old files, if there, are replaced.
+    """Issue a new certificate and key to a developer or `COMPLIANCE`, in place of old files; return their folder.
 
-    Parameters
-    ----------
-    name : a developer's, or `COMPLIANCE`.
-    revoke_old : revoke a developer's older certificates, which hold on otherwise.
-
-    Returns
-    -------
-    Path
-        The folder with the new files.
+    Older certificates of the developer remain valid unless ``revoke_old``.
     """
     with _register(folder, authority) as register:
         old = register.known(name)
@@ -175,17 +156,7 @@ def renew(folder: Path, name: str, days: int, authority: Authority, *, revoke_ol
 
 
 def revoke(folder: Path, name: str, authority: Authority, serial: int | None = None) -> int:
-    """Put a developer's certificates on the list, in compliance's folder, of those that hold no longer.
-
-    Parameters
-    ----------
-    serial : the number of the only one of them that is meant.
-
-    Returns
-    -------
-    int
-        How many are on the list that were not before.
-    """
+    """Revoke a developer's certificates, or the one with this serial number; return how many were newly listed."""
     with _register(folder, authority) as register:
         meant = register.known(name)
         _check_revocable(name)
@@ -197,7 +168,7 @@ def revoke(folder: Path, name: str, authority: Authority, serial: int | None = N
 
 
 def issued(folder: Path) -> list[Issued]:
-    """List the certificates that were issued, in order; CertificatesError or RevokedError if they cannot be read."""
+    """Return the issued certificates, in order; CertificatesError or RevokedError if they cannot be read."""
     with _register(folder) as register:
         listed = read_list(folder / COMPLIANCE / "revoked.pem", _text(folder / COMPLIANCE / "authority.pem"))
         revoked = {each.serial_number for each in listed}
@@ -209,7 +180,7 @@ def issued(folder: Path) -> list[Issued]:
 
 @dataclass(frozen=True)
 class _Register:
-    """The certificates that were issued, and the file that has them, locked."""
+    """The issued certificates, and the locked file that has them."""
 
     descriptor: int
     certificates: tuple[tuple[Caller, x509.Certificate], ...]
@@ -224,7 +195,7 @@ class _Register:
         return found
 
     def issue(self, authority: Authority, name: str, days: int) -> Credentials:
-        """Issue one, which is on record before anybody has it."""
+        """Issue a certificate, recorded before anybody has it."""
         (deployment,) = {caller.run for caller, _ in self.certificates}
         credentials = _issue(authority, deployment, name, _until(authority, days))
         os.write(self.descriptor, credentials.certificate.encode())
@@ -234,7 +205,7 @@ class _Register:
 
 @contextmanager
 def _register(folder: Path, authority: Authority | None = None) -> Iterator[_Register]:
-    """Hold the file: for its authority to issue and revoke, or for anybody to read."""
+    """Open and lock the file: with an authority to issue and revoke, else to read."""
     path = folder / "issued.pem"
     mode, lock = (os.O_RDONLY, fcntl.LOCK_SH) if authority is None else (os.O_RDWR | os.O_APPEND, fcntl.LOCK_EX)
     try:
@@ -244,7 +215,7 @@ def _register(folder: Path, authority: Authority | None = None) -> Iterator[_Reg
             f"{path}: cannot be opened: {error.strerror}; name a folder that 'fairwall deploy certificates new' made"
         ) from None
     try:
-        fcntl.flock(descriptor, lock)  # whoever renews and revokes at once must not undo the other
+        fcntl.flock(descriptor, lock)  # concurrent changes must not undo each other
         try:
             certificates = x509.load_pem_x509_certificates(path.read_bytes())
         except ValueError:
@@ -281,11 +252,10 @@ def _revoke(folder: Path, authority: Authority, certificates: Sequence[x509.Cert
 
 
 def _list(authority: Authority, before: x509.CertificateRevocationList | None, serials: Sequence[int]) -> str:
-    """Sign a list: what is on the one before, and more."""
     now = datetime.now(UTC)
     number = 1
     builder = x509.CertificateRevocationListBuilder().issuer_name(authority.certificate.subject).last_update(now)
-    # The next one is due when somebody is revoked, which nobody knows beforehand.
+    # The next list is due at the next revocation, whose date is unknown.
     builder = builder.next_update(authority.certificate.not_valid_after_utc)
     if before is not None:
         numbers = [each.value for each in before.extensions if isinstance(each.value, x509.CRLNumber)]
@@ -331,7 +301,7 @@ def _give(folder: Path, credentials: Credentials) -> None:
 def _write(folder: Path, files: dict[str, str]) -> None:
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     for name, text in {".gitignore": "*\n", **{f"{name}.pem": text for name, text in files.items()}}.items():
-        replace(folder / name, text)  # in a working tree, a private key is nothing to commit
+        replace(folder / name, text)  # .gitignore, so that no private key is committed
 
 
 def _text(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Whether a policy can be served, and what its answers will be worth, before it is."""
+"""The check of a policy before it is served: whether it can be, and what its answers will be worth."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from fairwall.rpc.identity import Credentials
 from sim.deployment.health import status
 
 _SECONDS = 2.0
-"""How long whoever has the address may take to say that it is this deployment's service."""
+"""Most seconds for the process at the address to prove to be this deployment's service."""
 
 
 class CheckError(UserError):
-    """What the system refuses of a start. Its text is one line."""
+    """A system error that would prevent a start. Its text is one line."""
 
 
 def check(
     path: Path, *, listen: str | None, new_ledger: bool, even_if_worthless: bool, even_if_revealing: bool
 ) -> Iterator[str]:
-    """Look at all that a start looks at; give what it would say of answers' worth, line by line, and write nothing.
+    """Make all checks of a start, with its parameters, and yield its lines on what answers are worth; write nothing.
 
-    The deployment's own service may be running. Parameters are those of a start. Raises UserError where that would be
-    refused, with its one line.
+    The deployment's own service may be running. Raises UserError with the line with which the start would be refused.
     """
     try:
         policy = read(path, listen)
@@ -49,7 +48,7 @@ def check(
 
 
 def _check_address(address: str, credentials: Credentials) -> None:
-    """Refuse an address that is in use, unless by whoever proves to be compliance of this deployment."""
+    """Refuse an address in use, except by a process that proves to be this deployment's compliance."""
     try:
         server.check(address, credentials)
     except OSError:

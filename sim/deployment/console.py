@@ -1,4 +1,4 @@
-"""The console's page: what a ledger, the logs of its services and the certificates say now. Nothing is changed."""
+"""The console's page: the present state of a ledger, its services' logs and certificates. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sim.report.page import Bar, Card, Section, Term, fill
 from sim.report.tables import Column, PageTable
 
 SECONDS = 30
-"""How often browsers read the page again."""
+"""Seconds between a browser's reloads of the page."""
 
 _QUESTIONS_MAX = 100
 _POLICIES_MAX = 10
@@ -42,14 +42,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Sources:
-    """What the page is made from.
-
-    Attributes
-    ----------
-    policy : the service's policy.
-    logs : the logs of the service, or of several services on one ledger.
-    pages : the folder in which signed pages are kept.
-    """
+    """The sources of the page: a policy, the logs of the services on its ledger, and the folder of signed pages."""
 
     policy: Path
     logs: Sequence[Path]
@@ -57,7 +50,7 @@ class Sources:
 
 
 def page(sources: Sources) -> str:
-    """Write the page, HTML without scripts. What cannot be read is said in a line of the page, and the rest shown."""
+    """Return the page, HTML without scripts. A line of the page reports what cannot be read; the rest is shown."""
     now, faults = datetime.now(UTC), list[str]()
     policies = _tried(faults, lambda: read(sources.policy))
     told = list[Section]()
@@ -102,22 +95,22 @@ def styles() -> list[str]:
     return [b64encode(sha256(sheet.encode()).digest()).decode() for sheet in sheets]
 
 
-def harmless(told: Any) -> Any:
-    """Replace letters that nobody sees, or that turn others around, in what others named; and cut what has no end."""
-    match told:
+def harmless(account: Any) -> Any:
+    """Return a value with unprintable and direction-changing letters replaced, and long texts cut."""
+    match account:
         case str():
-            seen = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in told)
+            seen = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in account)
             return seen if len(seen) <= _LONGEST else f"{seen[:_LONGEST]}…"
         case dict():
-            return {key: harmless(value) for key, value in told.items()}
+            return {key: harmless(value) for key, value in account.items()}
         case list():
-            return [harmless(value) for value in told]
+            return [harmless(value) for value in account]
         case _:
-            return told
+            return account
 
 
 def _tried(faults: list[str], look: Callable[[], _T]) -> _T | None:
-    """Look at something; None, and one more fault, where that cannot be done."""
+    """Return the result of a function; None, and one more fault, where it fails."""
     try:
         return look()
     except (UserError, OSError) as error:
@@ -166,12 +159,12 @@ def _questions(account: _Told) -> list[Section]:
 
 
 def _certificates(certificates: Sequence[Issued], now: datetime) -> list[Section]:
-    def state(each: Issued) -> str:
-        if each.is_revoked:
+    def state(certificate: Issued) -> str:
+        if certificate.is_revoked:
             return "revoked"
-        return _end(each.until, now) if each.until < now + _SOON else "holds"
+        return _end(certificate.until, now) if certificate.until < now + _SOON else "holds"
 
-    rows = sorted(certificates, key=lambda each: each.until)
+    rows = sorted(certificates, key=lambda one: one.until)
     table = PageTable(
         (
             Column("owner", [each.owner for each in rows], numeric=False),
@@ -184,7 +177,6 @@ def _certificates(certificates: Sequence[Issued], now: datetime) -> list[Section
 
 
 def _services(place: DeploymentSection, policies: Policies, chains: Sequence[Inspection], faults: list[str]) -> Section:
-    """Tell who serves the ledger, and by which policy."""
     ledger = place.ledger
     if isinstance(ledger, str):
         names = _tried(faults, lambda: connected(ledger)) or ()
@@ -213,7 +205,6 @@ def _services(place: DeploymentSection, policies: Policies, chains: Sequence[Ins
 
 
 def _signed(sources: Sources, place: DeploymentSection, account: _Told | None, faults: list[str]) -> Section:
-    """Tell of the newest signed page in the folder, if it is whole."""
     ending, heading = f"*{check.STATEMENT}", "Last signed page"
     found = _tried(faults, lambda: max(sources.pages.glob(ending), key=lambda path: path.stat().st_mtime, default=None))
     if found is None:

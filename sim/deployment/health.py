@@ -1,4 +1,4 @@
-"""Whether a deployment's service can do its work, asked as whoever runs it."""
+"""The health of a deployment's service, asked with the operator's credentials."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - where to
 
 
 class HealthError(UserError):
-    """A service that cannot be asked. Its text is one line."""
+    """A service whose health cannot be asked. Its text is one line."""
 
 
 def is_serving(policy: Path, seconds: float, listen: str | None = None) -> bool:
-    """Ask the service of a policy, with compliance's own certificate, on this machine; wait so long for an answer.
+    """Ask the service of a policy, with compliance's own certificate, on this machine, for at most ``seconds``.
 
-    The policy is read for its address and its credentials alone; the service checks the rest when it starts. Raises
-    HealthError if it does not say where to ask, and CredentialsError. `listen` is where it listens, if not there.
+    The policy is read for its address, unless ``listen`` is given, and its credentials alone; the service checks the
+    rest when it starts. Raises HealthError if the policy lacks either, and CredentialsError.
     """
     try:
         place = toml.read(policy)["deployment"]
@@ -41,10 +41,10 @@ def is_serving(policy: Path, seconds: float, listen: str | None = None) -> bool:
     return status(address, identity.load(folder), seconds) == int(HealthCheckResponse.SERVING)
 
 
-def status(address: str, own: Credentials, seconds: float) -> int | None:
-    """Return how compliance's service at an address of this machine says it is; None if it is not there."""
+def status(address: str, credentials: Credentials, seconds: float) -> int | None:
+    """Return the health status of compliance's service at an address of this machine; None without a service."""
     host, _, port = address.rpartition(":")
-    with channel.connect(f"{_EVERYWHERE.get(host, host)}:{port}", "compliance", own) as connection:
+    with channel.connect(f"{_EVERYWHERE.get(host, host)}:{port}", "compliance", credentials) as connection:
         try:
             return int(HealthStub(connection).Check(HealthCheckRequest(), timeout=seconds).status)
         except grpc.RpcError:

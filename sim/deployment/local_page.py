@@ -1,4 +1,4 @@
-"""A page for browsers on this machine: only to be read, without scripts, on 127.0.0.1, for the users that are named."""
+"""A read-only page for browsers on this machine, without scripts, on 127.0.0.1, for named users."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from fairwall.errors import UserError
 HOST = "127.0.0.1"
 
 _PATHS = ("/", "/still")
-"""Where the page is that browsers read again by themselves, and where the one that they do not."""
+"""Paths of the page that browsers reload by themselves, and of the one that they do not."""
 
 _FRESH_SECONDS = 0.25
-"""So long a page is shown to whoever asks next: many who ask at once have it made once."""
+"""Seconds for which a page is cached: many requests at once make it once."""
 
 _PATIENCE_SECONDS = 10.0
 
@@ -34,15 +34,11 @@ class LocalPageError(UserError):
 
 
 class LocalPage(ThreadingTCPServer):
-    """Serves one page, until `shutdown` or an exception in `serve_forever`.
+    """A server of one page, until `shutdown` or an exception in `serve_forever`.
 
-    Parameters
-    ----------
-    port : 0 for one of the system's choice.
-    make : makes the page, HTML; it is called by one thread at a time.
-    users : whose browsers are answered, beside root's: the numbers of users.
-    styles : the SHA-256 of the style sheets that the page has, in base64; a browser takes no others.
-    seconds : how often browsers read the page again.
+    ``port`` 0 is one of the system's choice. ``make`` returns the page, HTML, and is called by one thread at a time.
+    ``users`` are the numbers of the users, besides root, whose browsers are answered. ``styles`` are the SHA-256 of the
+    page's style sheets, in base64: a browser accepts no others. ``seconds`` is the time between reloads by a browser.
     """
 
     allow_reuse_address = True
@@ -68,7 +64,7 @@ class LocalPage(ThreadingTCPServer):
         self._page, self._until = b"", 0.0
 
     def page(self) -> bytes:
-        """Return the page, made just now."""
+        """Return the page, at most `_FRESH_SECONDS` old."""
         with self._lock:
             if time.monotonic() > self._until:
                 self._page = self._make().encode()
@@ -76,7 +72,7 @@ class LocalPage(ThreadingTCPServer):
             return self._page
 
     def user_of(self, port: int) -> int | None:
-        """Return whose connection it is that comes from a port of this machine, as the kernel tells; None if unknown.
+        """Return the user of a connection from a port of this machine, as the kernel tells; None if unknown.
 
         A port on 127.0.0.1 is open to all users of the machine, and the ledger's file is not.
         """
@@ -88,14 +84,14 @@ class LocalPage(ThreadingTCPServer):
         return None
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
-        """Say what went wrong, but for browsers that hung up."""
+        """Report an error, unless the browser hung up."""
         error = sys.exception()
         if not isinstance(error, OSError):
             print(f"fairwall: {type(error).__name__} while a browser was answered", file=sys.stderr)  # noqa: T201
 
 
 def users_of(names: Sequence[str]) -> set[int]:
-    """Return the numbers of whoever runs this process, and of the users of these names; LocalPageError if unknown."""
+    """Return the numbers of this process's user and of the users with these names; LocalPageError if unknown."""
     numbers = {os.getuid()}
     for name in names:
         try:
@@ -117,17 +113,17 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             page = self.server.page()
         except Exception as error:
-            # Whatever it is, the console goes on; its text may quote what is nobody's to read.
+            # The console goes on after any error; the error's text may quote secrets.
             self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, f"the page cannot be made: {type(error).__name__}")
             return
-        # With an address: without one, a browser that is at a heading goes to it once more, and reads nothing again.
+        # With an address: without one, a browser at a heading only scrolls to the heading, and reloads nothing.
         again = {"Refresh": f"{self.server.seconds}; url={self.path}"} if self.path == _PATHS[0] else {}
         self._reply(HTTPStatus.OK, "text/html", page, again)
 
     do_HEAD = do_GET  # noqa: N815
 
     def _refusal(self) -> tuple[HTTPStatus, str] | None:
-        """Say why a request is not answered. A page elsewhere may have a name of its own that leads here."""
+        """Return why a request is refused. A page elsewhere may have a host name that leads here."""
         hosts = {f"{name}:{self.server.port}" for name in (HOST, "localhost")}
         if not hosts.issuperset(self.headers.get_all("Host", [""])):
             return HTTPStatus.MISDIRECTED_REQUEST, f"open http://{HOST}:{self.server.port}/"
@@ -179,4 +175,4 @@ _OWN = {
     HTTPStatus.METHOD_NOT_ALLOWED,
     HTTPStatus.INTERNAL_SERVER_ERROR,
 }
-"""What is refused with a line of ours; the others quote the request."""
+"""Statuses with a line of ours; others' lines quote the request."""

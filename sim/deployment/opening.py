@@ -1,7 +1,7 @@
-"""Requests that a regulator opens: worked out again from what compliance committed to, and held against its answers.
+"""Requests that a regulator opens: recomputed from what compliance committed to, and compared with its answers.
 
 The regulator works where compliance's data and keys are, with what the developer kept (`fairwall.client.kept`). The
-developer is told the verdict, and nothing else.
+developer gets the verdict, and nothing else.
 """
 
 from __future__ import annotations
@@ -31,18 +31,12 @@ from fairwall.wire.audits import audit_digest
 
 
 class OpeningError(UserError):
-    """What cannot be opened. Its text is one line, and tells nothing of who is in which group."""
+    """A request that cannot be opened. Its text is one line, and tells nothing of who is in which group."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """What came of opening some of the requests that a developer kept.
-
-    Parameters
-    ----------
-    of : how many it kept.
-    wrong : what is wrong with a request, by its id; "" for the commitment itself.
-    """
+    """The opened requests of the ``of`` that a developer kept, and faults by request id, "" for the commitment's."""
 
     opened: tuple[str, ...]
     of: int
@@ -50,13 +44,7 @@ class Opened:
 
 
 def open_requests(policy_file: Path, folder: Path, openings: int | None) -> Opened:
-    """Open requests that nobody knew of before; all of them if no number is given.
-
-    Parameters
-    ----------
-    policy_file : the deployment's policy, beside its data and credentials.
-    folder : what the developer kept.
-    """
+    """Open randomly chosen requests, which nobody can foresee, or all, of the folder that the developer kept."""
     kept = Kept.read(folder)
     if openings is not None and openings > len(kept.request_ids):
         raise OpeningError(f"--openings: the developer kept {len(kept.request_ids)} requests, not {openings}")
@@ -98,7 +86,6 @@ _Answered = tuple[Entry, tuple[bytes, ...]]
 
 
 def _answered(data: Data, developer: str) -> dict[str, _Answered]:
-    """Read what a developer was answered about a data set, by the requests' ids."""
     found, bought = dict[str, _Answered](), tuple[bytes, ...]()
     for chain in inspect(data.policy.deployment.ledger):
         for record in chain.records:
@@ -111,19 +98,18 @@ def _answered(data: Data, developer: str) -> dict[str, _Answered]:
     return found
 
 
-def _wrong(case: Case, answered: _Answered | None, asked: Asked) -> Iterator[str]:
-    """Say what is wrong with an answer, if anything is."""
+def _wrong(case: Case, answered: _Answered | None, request: Asked) -> Iterator[str]:
     if answered is None:
         yield "the ledger does not have it"
         return
     entry, bought = answered
-    if entry.request.digest != audit_digest(asked.header, asked.predictions):
+    if entry.request.digest != audit_digest(request.header, request.predictions):
         yield "the ledger has another question under its id"
-    elif not np.array_equal(values_of(entry), asked.gaps):
+    elif not np.array_equal(values_of(entry), request.gaps):
         yield "the ledger has another answer than the developer got"
     else:
-        predictions = asked.predictions.astype(np.float64)
+        predictions = request.predictions.astype(np.float64)
         if case.rows is not None:
-            predictions = case.rows.of_records(predictions, by_ids=bool(asked.header.rows_digest))
-        if not case.again(entry, predictions, asked.header.epsilon, bought, candidates_in(asked.header)):
+            predictions = case.rows.of_records(predictions, by_ids=bool(request.header.rows_digest))
+        if not case.again(entry, predictions, request.header.epsilon, bought, candidates_in(request.header)):
             yield "it was answered otherwise than by the people and the noise that were committed to"

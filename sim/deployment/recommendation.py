@@ -1,4 +1,4 @@
-"""Which mechanism answers a batch best, and the table behind the choice."""
+"""The recommended mechanism for a batch, and the ranking behind the choice."""
 
 from __future__ import annotations
 
@@ -16,20 +16,16 @@ from fairwall.laws.standings import MIDPOINT, Standing, choose, standings
 
 
 class RecommendError(UserError):
-    """A batch that nothing can be recommended for. The text names the option."""
+    """A batch for which no recommendation is possible. The text names the option."""
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The best mechanism for a batch, and how all of them stand.
+    """The best mechanism for a batch, and the ranking of all.
 
-    Attributes
-    ----------
-    metric, n, queries, epsilon, delta, shares, reveal_max : the batch, as asked.
-    chosen : the mechanism that ``recommended`` answers with.
-    rows : every mechanism and the midpoint, the smallest median error first.
-    told : what each of them gives away at most: the balanced accuracy of the best attack with the whole batch.
-    revealed : the same of what ``recommended`` answers with, which may be another one once predictions are known.
+    ``chosen`` is the mechanism with which ``recommended`` answers; ``rows`` have the smallest median error first.
+    ``told`` is, for each row, the balanced accuracy of the best attack with the whole batch, and ``revealed`` the same
+    for ``recommended``, which may choose another one once predictions are known.
     """
 
     metric: str
@@ -52,7 +48,7 @@ class Recommendation:
 
     @property
     def published_but_for(self) -> float | None:
-        """One person in how many is turned over, where randomized response is chosen: all others' A is published."""
+        """The number of people per one turned over, where randomized response is chosen: all others' A is published."""
         return 1 / turning_probability(self.epsilon) if self.chosen == RandomizedResponse.name else None
 
 
@@ -69,16 +65,11 @@ def recommend(
 ) -> Recommendation:
     """Compare the mechanisms for a batch, from public numbers alone.
 
-    Parameters
-    ----------
-    metric : a key of `fairwall.laws.metric.METRICS`.
-    n : people whom the metric looks at, at least 3.
-    queries : m, at least 1.
-    epsilon, delta : the batch's whole budget: above 0 and finite; in [0, 1).
-    low, high : the range of the disadvantaged group's share, above 0 and below 1.
-    reveal_max : what a batch may give away, from 1/2 to 1, for no limit.
-    minimum_group : how many people both groups have at least, by the policy. None where there is no policy: what a
-        batch gives away is then told of the range of shares.
+    The metric covers ``n`` people, at least 3, and there are ``queries`` models, at least 1. Epsilon, above 0 and
+    finite, and delta, in [0, 1), are the whole batch's. ``low`` and ``high`` are the range of the disadvantaged group's
+    share, in (0, 1). ``reveal_max`` is the limit on an attack's balanced accuracy, from 1/2 to 1, for no limit.
+    ``minimum_group`` is both groups' least size by the policy; without a policy attacks are predicted from the range of
+    shares.
     """
     try:
         metric = find_metric(metric).name

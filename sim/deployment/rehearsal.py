@@ -1,7 +1,7 @@
-"""A deployment about people who do not exist, for whoever tries a client: ``python -m sim.deployment.rehearsal``.
+"""A deployment with synthetic people, for trying a client: ``python -m sim.deployment.rehearsal``.
 
-It reads one line of JSON on stdin, the fields of `Asked`, prints one line, where the service listens and where a
-developer's certificate is, and serves until stdin ends. All of it is in a folder that is gone then.
+It reads the fields of `Asked` as one line of JSON on stdin, prints one line with the service's address and the folder
+of a developer's certificate, and serves until stdin ends. All its files are in a folder that is then removed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DEVELOPER = "you"
 _DISADVANTAGED = 0.3
 _REGIONS = ("north", "east", "south", "west")
 _LEAST, _MOST_LEAST = 3, 20
-"""How few people of a label there may be, and the largest least group: that of the documented example."""
+"""Fewest people of a label, and the largest ``minimum_group``: that of the documented example."""
 
 _POLICY = """
 [deployment]
@@ -69,16 +69,9 @@ release = {epsilon!r}
 
 @dataclass(frozen=True)
 class Asked:
-    """What a rehearsal is to be like.
+    """The parameters of a rehearsal; ``metrics``, ``mechanism`` and ``epsilon`` are as in a policy.
 
-    Parameters
-    ----------
-    data : what the data set is called.
-    people : how many there are.
-    ids : what they are known by; None where their order is trusted.
-    labels : 0 or 1 of each; None has half of them drawn.
-    metrics, mechanism, epsilon : as in a policy.
-    seed : what everybody's groups are drawn by.
+    ``ids`` are None where the people's order is trusted; ``labels`` are 0 or 1, None for a random half of each.
     """
 
     data: str
@@ -91,37 +84,37 @@ class Asked:
     seed: int
 
 
-def prepare(folder: Path, asked: Asked) -> Path:
-    """Write certificates, people and a policy into an empty folder; the policy's file."""
+def prepare(folder: Path, settings: Asked) -> Path:
+    """Write certificates, people and a policy into an empty folder; return the policy's file."""
     write(folder / "certificates", _NAME, (_DEVELOPER,), 1)
-    rng = np.random.default_rng(asked.seed)
-    labels = np.arange(asked.people) % 2 if asked.labels is None else np.array(asked.labels, np.intp)
-    if asked.labels is None:
+    rng = np.random.default_rng(settings.seed)
+    labels = np.arange(settings.people) % 2 if settings.labels is None else np.array(settings.labels, np.intp)
+    if settings.labels is None:
         rng.shuffle(labels)
     sizes = np.bincount(labels, minlength=2)
     if sizes.min() < _LEAST:
         raise UserError(f"rows: a rehearsal needs at least {_LEAST} people of each label, 0 and 1")
-    groups, few = np.full(asked.people, "a"), np.maximum(1, (_DISADVANTAGED * sizes).astype(np.intp))
+    groups, few = np.full(settings.people, "a"), np.maximum(1, (_DISADVANTAGED * sizes).astype(np.intp))
     for label in (0, 1):
         groups[rng.permutation(np.flatnonzero(labels == label))[: few[label]]] = "b"
-    columns = {"group": groups, "region": rng.choice(_REGIONS, asked.people), "label": labels}
-    if asked.ids is not None:
-        columns["id"] = np.array(asked.ids, object)
+    columns = {"group": groups, "region": rng.choice(_REGIONS, settings.people), "label": labels}
+    if settings.ids is not None:
+        columns["id"] = np.array(settings.ids, object)
     _table(folder / "people.csv", columns)
-    others = {"group": rng.choice(["a", "b"], asked.people), "region": rng.choice(_REGIONS, asked.people)}
+    others = {"group": rng.choice(["a", "b"], settings.people), "region": rng.choice(_REGIONS, settings.people)}
     _table(folder / "others.csv", others)
     policy = folder / "policy.toml"
     policy.write_text(
         _POLICY.format(
             name=_NAME,
             developer=_DEVELOPER,
-            data=json.dumps(asked.data),
+            data=json.dumps(settings.data),
             least=min(_MOST_LEAST, int(few.min())),
-            id="" if asked.ids is None else 'id = "id"',
+            id="" if settings.ids is None else 'id = "id"',
             regions=json.dumps(_REGIONS),
-            metrics=json.dumps(asked.metrics),
-            mechanism=json.dumps(asked.mechanism),
-            epsilon=float(asked.epsilon),
+            metrics=json.dumps(settings.metrics),
+            mechanism=json.dumps(settings.mechanism),
+            epsilon=float(settings.epsilon),
         )
     )
     return policy
@@ -136,7 +129,7 @@ def _table(path: Path, columns: dict[str, NDArray[np.generic]]) -> None:
 
 
 def main() -> None:
-    """Serve until stdin ends; status 2 with a line where there is nothing to serve."""
+    """Serve until stdin ends; exit with status 2 and a line where that is impossible."""
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as name:
         folder = Path(name)
         try:

@@ -1,4 +1,4 @@
-"""Files that others read while they change: a reader finds the old one or the new one, whole."""
+"""Atomic replacement of files: a reader finds the old content or the new one, whole."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from compliance.ledger.head import sync_folder
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file or replace it, at once and durably. What is new is for its owner alone, from the beginning.
+    """Write or replace a file, atomically and durably; a new one is for its owner alone from the beginning.
 
-    What is replaced keeps its mode, and its owner where the system lets us: the service that reads it may be another
-    user. Raises OSError.
+    A replaced file keeps its mode, and its owner where the system allows: its reader, a service, may be another user.
     """
     path = path.resolve()  # a link to it stays one
     aside = path.with_name(f"{path.name}.new")

@@ -1,7 +1,4 @@
-"""The games, a folder each, and what they share: the table, the referee, cards and submissions.
-
-A game is a :class:`sim.games.game.Game`; a new one costs a folder here and a row in ``MODULES``.
-"""
+"""The games, a folder and a row in `MODULES` each, and the code they share: table, referee, cards, submissions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -36,16 +33,13 @@ MODULES: Table[str | Game[Any, Any, Any]] = Table(
     },
     _checked,
 )
-"""Where each game is, by its name as ``scenario.game`` has it: the module's ``GAME``, or a plug-in's own."""
+"""Location of each game by its name in `scenario.game`: the module that holds `GAME`, or a plug-in's `Game` itself."""
 
 _T = TypeVar("_T")
 
 
 class _ByName(Mapping[str, _T]):
-    """Something of each game, by the game's name.
-
-    It is found when it is looked up: a process imports the game that it plays, not all there are.
-    """
+    """Values by game name, looked up on access so that a process imports only the game that it plays."""
 
     def __init__(self, find: Callable[[str], _T]) -> None:
         self._find = find
@@ -75,10 +69,7 @@ _KINDS: Mapping[str, type[Scenario]] = _ByName(lambda name: GAMES[name].scenario
 
 
 def read(name_or_file: str, settings: Sequence[str] = (), cells_max: int | None = None) -> Sweep:
-    """Read a scenario of any game, see :func:`sim.scenarios.sweep.read`.
-
-    Of one that was played in a folder, the plug-ins that parties ran need not be here.
-    """
+    """Read a scenario of any game, see `sim.scenarios.sweep.read`; a played one does not need its parties' plug-ins."""
     place = Path(name_or_file)
     if place.name == "scenario.toml" and (played := place.parent / "result.json").exists():
         recall(named_in(played.read_bytes()))
@@ -86,10 +77,10 @@ def read(name_or_file: str, settings: Sequence[str] = (), cells_max: int | None 
 
 
 def lay_out(values: Mapping[str, Any], origin: str, cells_max: int | None = None) -> Sweep:
-    """Validate a scenario of any game, see :func:`sim.scenarios.sweep.lay_out`."""
+    """Validate a scenario of any game, see `sim.scenarios.sweep.lay_out`."""
     return sweeps.lay_out(values, origin, _KINDS, cells_max)
 
 
 def at_replay_size(whole: Sweep) -> Sweep:
-    """Give a sweep as small as its table ``replay`` says, see :func:`sim.scenarios.sweep.at_replay_size`."""
+    """Return the sweep reduced to the size in its `replay` table, see `sim.scenarios.sweep.at_replay_size`."""
     return sweeps.at_replay_size(whole, _KINDS)

@@ -1,4 +1,4 @@
-"""What any game deals: an id, compliance's cards, and a seed of its own for each party."""
+"""Cards that games have in common: the deal's id, compliance's cards, and one seed per party."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fairwall.tables.people import LeftOut
 from sim.scenarios.scenario import Scenario
 
 WRITTEN_DOWN = b"fairwall trial"
-"""What stands in place of a run's secret where the seed alone decides: everybody can recompute every draw."""
+"""The constant used in place of a run's secret where the seed alone decides: everybody can recompute every draw."""
 
 
 class DealError(UserError):
-    """A deal that the table cannot give. Its text is one line that names the key and what would be right."""
+    """A deal that the table's data cannot give. The text is one line that names the key and a value that would work."""
 
 
 @dataclass(frozen=True)
 class SensitiveColumn:
-    """A column that is released sanitised: its name and place in the file, its domain's size, its share of epsilon."""
+    """A column released sanitised: its name, index in the file, number of values, and fraction of epsilon."""
 
     name: str
     place: int
@@ -36,7 +36,7 @@ class SensitiveColumn:
 
 @dataclass(frozen=True)
 class QueryCards:
-    """How many queries may be asked about the people trained on, by which mechanism they are answered, at what cost."""
+    """Limits on queries about the people trained on: their number, their mechanism and the epsilon of all together."""
 
     queries: int
     mechanism: str
@@ -45,15 +45,15 @@ class QueryCards:
 
 @dataclass(frozen=True, eq=False)
 class ReleaseCards:
-    """What compliance releases, and how.
+    """Compliance's cards for releasing sanitised sensitive columns.
 
     Attributes
     ----------
-    sizes : the domains' sizes of the columns that are not sensitive.
-    epsilon : what the release costs; 0 where all is for queries.
-    budget : what it and the queries may cost together.
-    values : (people to train on, columns), the columns as they are.
-    tested : (n, columns), those of the test set.
+    sizes : number of values of each column that is not sensitive.
+    epsilon : cost of the release; 0 where the whole budget is for queries.
+    budget : most epsilon of release and queries together.
+    values : (people to train on, columns), the true columns.
+    tested : (n, columns), the true columns of the test set.
     """
 
     protocol: str
@@ -67,21 +67,16 @@ class ReleaseCards:
 
     @property
     def protected(self) -> NDArray[np.uint8]:
-        """Who is advantaged of the people to train on: (people,)."""
+        """Whether each person to train on is advantaged, 0 or 1: (people,)."""
         (place,) = (place for place, column in enumerate(self.columns) if column.protected)
         return self.values[:, place]
 
 
 @dataclass(frozen=True, eq=False)
 class StudyCards:
-    """A study, and what of it is released.
+    """Compliance's cards for a study: each person's cell and secret answer, (people,); `width` is the number of cells.
 
-    Attributes
-    ----------
-    cells, answers : (people,), each person's cell and secret answer.
-    width : how many cells there are.
-    records : whether the records are released, not counts.
-    epsilon : what a release costs.
+    `records`: whether records are released instead of counts. `epsilon` is the cost of one release.
     """
 
     cells: NDArray[np.float64] = field(repr=False)
@@ -93,7 +88,7 @@ class StudyCards:
 
 @dataclass(frozen=True)
 class StatisticsCards:
-    """What may be told of the people whose protected attributes are dealt: the budget, for one flip of A."""
+    """Budget for statistics about the people whose attributes are dealt; neighbours differ in one flip of A."""
 
     epsilon: float
     delta: float
@@ -101,14 +96,7 @@ class StatisticsCards:
 
 @dataclass(frozen=True, eq=False)
 class GroupCards:
-    """By what people are counted.
-
-    Attributes
-    ----------
-    names, sizes : (columns,), each column's name and how many values it may have.
-    codes : (columns, people), everybody's values by number.
-    epsilon : what all counts may cost together.
-    """
+    """Compliance's cards for counts by group; `codes` are (columns, people), `epsilon` covers all counts together."""
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -120,10 +108,10 @@ class GroupCards:
 class ComplianceCards:
     """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
 
-    And its features, shape (n, d), where it is hidden from the developer; and what is to be released, if anything. A
-    study is dealt alone, without a test set, and so are groups; where sums by group are told, the attributes are of
-    those who are trained on, and there are no labels. ``sealed`` is the key of the models that the developer committed
-    itself to, where it did, and ``curator`` are the fields of the message ``CuratorCards``: how it is to cheat.
+    `features`, (n, d), are set where the test set is hidden from the developer. A study and groups are dealt without a
+    test set. With `statistics`, the attributes are those of the people trained on, and there are no labels. `sealed` is
+    the key of the models that the developer committed to, or empty; `curator` holds the fields of the message
+    `CuratorCards`, which say how compliance is to cheat.
     """
 
     labels: NDArray[np.uint8]
@@ -139,21 +127,21 @@ class ComplianceCards:
 
     @property
     def tested(self) -> dict[str, NDArray[Any]]:
-        """What the cards of a test set have, by name."""
+        """The arrays of the test set, by name."""
         arrays = {"labels": self.labels, "protected": self.protected, "features": self.features}
         return {name: array for name, array in arrays.items() if array is not None}
 
 
 class Deal(Protocol):
-    """One trial's cards, whatever the game. ``compliance`` is None where compliance is not dealt in."""
+    """One trial's cards in any game. `compliance` is None in a game without compliance."""
 
     @property
     def deal_id(self) -> str:
-        """Names the trial to every party."""
+        """Id that names the trial to every party."""
 
     @property
     def scenario(self) -> Scenario:
-        """The cell's."""
+        """The scenario of the trial's cell."""
 
     @property
     def compliance(self) -> ComplianceCards | None:
@@ -161,23 +149,15 @@ class Deal(Protocol):
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """The rows of the table that are in no deal, by reason."""
+        """The table's rows that are in no deal, counted by reason."""
 
 
 def party_seed(secret: bytes, seed: int, party: str) -> bytes:
-    """Derive a party's own seed of a trial.
+    """Return a party's seed of a trial: 32 bytes.
 
-    Parameters
-    ----------
-    secret : bytes
-        The run's: 32 random bytes, or ``WRITTEN_DOWN``, with which games repeat from their seed alone and keep no
-        secret from a party that tries all seeds.
-    seed : the trial's: the scenario's seed and the trial's number.
-
-    Returns
-    -------
-    bytes
-        32 bytes. From one party's no other's can be told without the secret (HMAC-SHA-256, twice).
+    HMAC-SHA-256, twice: without the secret, one party's seed reveals nothing about another's. `secret` is the run's 32
+    random bytes, or `WRITTEN_DOWN`, with which games repeat from their seed alone and keep no secret from a party that
+    tries all seeds. `seed` is the scenario's seed plus the trial's number.
     """
     trial = hmac.digest(secret, str(seed).encode(), hashlib.sha256)
     return hmac.digest(trial, party.encode(), hashlib.sha256)

@@ -1,4 +1,4 @@
-"""The dealer of any game: it deals the game's own cards once they are ready, and takes submissions in turn."""
+"""The dealer of any game: it sends the cards to a party once they are ready, and takes submissions in turn."""
 
 from __future__ import annotations
 
@@ -21,14 +21,7 @@ O = TypeVar("O")  # noqa: E741 - a game's outcome
 
 
 class TableDealer(Generic[T, D, O]):
-    """What dealers have in common: a game's own has its service's methods besides, and says what came of a trial.
-
-    Attributes
-    ----------
-    kind : of which kind its trials are.
-    serve : registers its service with a server.
-    table : where it deals.
-    """
+    """Base class of the games' dealers, which add their service's methods; `kind` is the class of their trials."""
 
     kind: type[T]
     serve: Callable[[Any, grpc.Server], None]
@@ -37,22 +30,22 @@ class TableDealer(Generic[T, D, O]):
         self.table = table
 
     def register(self, server: grpc.Server, watch: Watch) -> None:
-        """Serve the game's service."""
+        """Register the game's service with a server."""
         type(self).serve(watch(self), server)
 
     def play(self, deal: D, seconds: float) -> O:
-        """Play one deal to its end. See `Dealer.play`."""
+        """Play one deal to its end, see `Dealer.play`."""
         trial = self.kind(deal)  # type: ignore[arg-type]  # a trial of this kind has such a deal
         self.table.play(trial, seconds)
         return self.outcome(trial)
 
     def outcome(self, trial: T) -> O:
-        """Say what came of a trial that is over; TrialFailed if the parties contradict one another."""
+        """Return the outcome of a finished trial; TrialFailed if the parties' submissions contradict one another."""
         raise NotImplementedError
 
     @contextmanager
     def turn(self, deal_id: str, ready: Callable[[T], bool]) -> Iterator[T]:
-        """Give the trial that is played, for the body to change, to whoever's turn it is."""
+        """Yield the trial that is being played, locked for changes; Refusal (out of turn) if it is not `ready`."""
         with self.table.changing():
             trial = self.table.playing(self.kind, deal_id)
             if not ready(trial):
@@ -63,10 +56,10 @@ class TableDealer(Generic[T, D, O]):
 def deals(
     response: Any, cards: Callable[[T], tuple[Any, Arrays]], ready: Callable[[T], bool]
 ) -> Callable[[TableDealer[T, Any, Any], Any, grpc.ServicerContext], Iterator[Any]]:
-    """Make the method that deals to a party, once a trial is ready.
+    """Return the service method that deals to a party once a trial is `ready`.
 
-    ``cards`` gives a trial's message and the arrays that follow it, by name: the message gets their headers here, and
-    the deal's id.
+    `cards` returns a trial's message and, by name, the arrays that follow it; the method adds their headers and the
+    deal's id.
     """
 
     def take(dealer: TableDealer[T, Any, Any], request: Any, _: grpc.ServicerContext) -> Iterator[Any]:

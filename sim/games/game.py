@@ -1,4 +1,4 @@
-"""What a game is: everything that the rest of the simulator asks of one."""
+"""The interface of a game: everything that the rest of the simulator needs from one."""
 
 from __future__ import annotations
 
@@ -33,39 +33,33 @@ Dealt = TypeVar("Dealt", contravariant=True)
 Came = TypeVar("Came", covariant=True)
 
 Line: TypeAlias = Mapping[str, Any]
-"""What ``trials.jsonl`` says of a trial, or ``result.json`` of a cell, in plain values."""
+"""One trial's line in `trials.jsonl`, or one cell's in `result.json`, as plain values."""
 
 Watch: TypeAlias = Callable[[Any], Any]
-"""Gives a servicer in place of one, that notices the calls which are made."""
+"""A wrapper that records the calls made to a servicer."""
 
 Compare: TypeAlias = Callable[[Findings, TrialMessages], None]
-"""Compares what a game's parties claim in a trial with what follows from its messages."""
+"""A comparison of the parties' claims in one trial with the results that follow from the trial's messages."""
 
 
 def later(module: str, name: str) -> Callable[..., Any]:
-    """Give a function of a module that is imported when it is first called."""
+    """Return a stand-in for a function whose module is imported on the first call."""
     return lambda *arguments: getattr(import_module(module), name)(*arguments)
 
 
 class Dealer(Protocol[Dealt, Came]):
-    """Deals a game's cards at the table and takes what the parties submit: the server of the game's own service."""
+    """The server of a game's service: it deals the game's cards at the table and takes the parties' submissions."""
 
     def register(self, server: grpc.Server, watch: Watch) -> None:
-        """Serve the game's service."""
+        """Register the game's service with a server."""
 
     def play(self, deal: Dealt, seconds: float) -> Came:
-        """Play one deal to its end."""
+        """Play one deal to the end and return its outcome."""
 
 
 @dataclass(frozen=True)
 class Front:
-    """Which cells of a run no other cell beats.
-
-    Parameters
-    ----------
-    shown : in 80 columns.
-    page : tells it at length.
-    """
+    """The cells of a run that no other cell beats: for the terminal (80 columns), and as a page."""
 
     shown: RenderableType
     page: Callable[[], Page]
@@ -73,15 +67,16 @@ class Front:
 
 @dataclass(frozen=True)
 class Redecoding:
-    """What it takes to try another decoder on the answers that a developer was given.
+    """The parts needed to run another decoder on the answers that a developer got.
 
     Parameters
     ----------
-    deal : which deal names the decoder: that of Take<deal>Deal.
-    submission : by which method the developer submits what the decoder made.
-    refusal : says why a decoder does not go with a deal, or None where it does.
-    rename : names another decoder in a message on its way to the developer; it is told every one.
-    score : gives leakage and the leakage without a query, in percent, from the deal, labels and protected attributes,
+    deal : name of the deal whose cards name the decoder: that of Take<deal>Deal.
+    submission : method by which the developer submits the decoder's result.
+    refusal : returns why a decoder does not suit a deal, or None where it does.
+    rename : is called with every message on its way to the developer, and replaces the decoder's name where there is
+        one.
+    score : returns leakage and leakage without a query, in percent, from the deal, labels and protected attributes,
         each of shape (n,), and the submission.
     """
 
@@ -94,39 +89,36 @@ class Redecoding:
 
 @dataclass(frozen=True)
 class Game(Generic[S, D, O]):
-    """A game.
+    """A game: its scenarios, its service, and the functions that play, score, verify and report it.
 
-    Playing is ``deal``, then the dealer's ``play``, then ``record``. Verifying is ``record`` of ``outcome``, which
-    finds the same deal and outcome in a transcript.
+    Playing is `deal`, then the dealer's `play`, then `record`. Verifying is `record` of `outcome`, which finds the same
+    deal and outcome in a transcript.
 
     Parameters
     ----------
-    name : as ``scenario.game`` has it.
-    wire : what Join tells the parties.
-    scenario : what its scenario files may hold.
+    name : value of `scenario.game`.
+    wire : value that Join sends to the parties.
+    scenario : class of its scenarios.
     service : its own service. Deals are its methods named Take*Deal, a trial's steps those named Submit* and Release*.
     deal : draws a trial's cards: a function of its cell, its number within that, the deal's id and the run's secret.
         Raises DealError where the table cannot give them, and DataError where it cannot be loaded.
-    dealer : takes a seat at a table.
-    record : callable
-        Writes a trial down, in a line for each of the scenario's ``parts``. What any game's line has is the runner's to
-        add: trial, seed, game, seconds and the swept keys.
+    dealer : returns the dealer at a table.
+    record : writes a trial down, a line for each of the scenario's `parts`. The runner adds the keys that every game
+        has: trial, seed, game, seconds and the swept keys.
     summarise : sums up one part of one cell, from the swept keys and its lines.
-    outcome : callable
-        Finds in the messages of a trial what was dealt and what came of it; as ``deal``, with the messages in place of
-        the id.
-    recompute : gives the comparisons for the trials of a session.
-    tolerance : how far recomputed figures may be from recorded ones, for each 1 that they have.
-    told : compares what the referee answered to submissions with what was dealt and what came of it.
-    page : says what a run comes to, from its sweep, its lines and their summary.
-    tables : lays out what was measured, from the same: the page shows it, and the terminal.
-    captions : says in words what the messages of its service say, by message.
-    headline : what of a line tells first how a trial came out; it has a scale.
-    redecoding : of a game whose developer decodes answers.
-    require : raises where a library is missing that the game needs.
-    needs : names the extras of fairwall that a scenario needs to be played, besides ``games``.
+    outcome : finds a trial's deal and outcome in its messages; as `deal`, with the messages in place of the id.
+    recompute : returns the comparisons for the trials of a session.
+    tolerance : largest relative difference of a recomputed figure from the recorded one.
+    told : compares the referee's replies to submissions with the deal and the outcome.
+    page : makes the page of a run, from its sweep, its lines and their summary.
+    tables : lays out the measured figures, from the same arguments, for the page and the terminal.
+    captions : describes the messages of its service in words, by message.
+    headline : the main figure of a line; it has a scale.
+    redecoding : set for a game whose developer decodes answers.
+    require : raises where a library that the game needs is missing.
+    needs : returns the extras of fairwall that a scenario needs to be played, besides `games`.
     frontier : finds the cells that no other cell beats, from its sweep, its lines and their summary. Raises UserError
-        where no cell can be held against others.
+        where no cell can be compared with others.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""People of a table: the table, which is loaded once, and draws of people that are repeated until they will do."""
+"""People of a table: the table, loaded once, and draws of people that are repeated until one is acceptable."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ _Drawn = TypeVar("_Drawn")
 
 
 def loaded(data: TableSection) -> Rows:
-    """Load the table that a scenario names; it is kept for the next trials.
-
-    DataError if it cannot be loaded.
-    """
+    """Load the table that a scenario names, cached for the next trials; DataError if it cannot be loaded."""
     return load(data.source, data.drop, tuple(data.roles.items()))
 
 
@@ -28,14 +25,14 @@ def loaded(data: TableSection) -> Rows:
 def load(
     source: str, drop: tuple[str, ...], roles: tuple[tuple[str, Any], ...], include_protected: bool = False
 ) -> Rows:
-    """Load a table as `sim.datasets.load` does, once."""
+    """Load a table as `sim.datasets.load` does, cached."""
     return datasets.load(source, drop=drop, include_protected=include_protected, **dict(roles))
 
 
 def drawn(draw: Callable[[], _Drawn], will_do: Callable[[_Drawn], bool], otherwise: str) -> _Drawn:
-    """Draw people, again if need be, until they will do: compliance would refuse to load others.
+    """Draw people, repeatedly until `will_do` accepts; DealError with the text `otherwise` after `DRAWS_MAX` draws.
 
-    That is part of the sampling design. DealError with this text, if none of ``DRAWS_MAX`` draws will do.
+    Compliance would refuse to load other people; the repetition is part of the sampling design.
     """
     for _ in range(DRAWS_MAX):
         if will_do(people := draw()):

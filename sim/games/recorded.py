@@ -1,4 +1,4 @@
-"""What transcripts tell of any game's trial: cards, submissions and compliance's report."""
+"""Reading any game's trial from transcripts: cards, submissions and compliance's report."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _D = TypeVar("_D")
 
 
 class NotRecorded(ValueError):
-    """Something that is needed to write a line again, and that is in no message. The text names it."""
+    """A value needed to write a line again that is in no message. The text names it."""
 
 
 def submission_of(trial: TrialMessages, method: str) -> Any:
-    """Give what was submitted by a method."""
+    """Return the request submitted by a method."""
     submitted = trial.submissions.get(method)
     if submitted is None:
         raise NotRecorded("their trials were not played to their end in what was recorded")
@@ -36,7 +36,7 @@ def submission_of(trial: TrialMessages, method: str) -> Any:
 
 
 def cards_of(trial: TrialMessages, deal: str) -> dict[str, NDArray[Any]]:
-    """Give the arrays of a deal, by name."""
+    """Return the arrays of a deal, by name."""
     dealt = trial.cards.get(deal)
     if dealt is None:
         raise NotRecorded("their trials' deals are in no transcript")
@@ -54,10 +54,7 @@ def drawn_again(
     arrays_of: Callable[[_D], Mapping[str, NDArray[Any]]],
     message: str = "ComplianceDeal",
 ) -> _D:
-    """Draw a trial's cards again, for what is in no message, and see that they are those that were dealt.
-
-    ``arrays_of`` gives the arrays that a party was dealt in a message, by name.
-    """
+    """Draw a trial's cards again, for values in no message, and check `arrays_of` them against the dealt `message`."""
     cards = cards_of(trial, message)
     try:
         dealt = deal(cell, number, trial.deal_id, secret)
@@ -69,7 +66,7 @@ def drawn_again(
 
 
 def report_of(trial: TrialMessages) -> AuditReport:
-    """Give compliance's report."""
+    """Return compliance's report."""
     request = submission_of(trial, "SubmitAuditReport")
     audits, release_audits = (
         tuple(

@@ -1,7 +1,4 @@
-"""The referee of any game: it lets the parties in, deals compliance in, and takes its report.
-
-What is a game's own, its dealer deals at the same table. Neither scores anything.
-"""
+"""The referee of any game: it admits parties, deals to compliance, and takes its report. It scores nothing."""
 
 from __future__ import annotations
 
@@ -29,15 +26,7 @@ from sim.scenarios.scenario import QUERIES_MAX
 
 @dataclass
 class Referee(RefereeServiceServicer):
-    """Serves RefereeService.
-
-    Parameters
-    ----------
-    run : the run's id.
-    scenario_digest : what the parties are told of the scenario.
-    played : which game is played.
-    table : the one at which its dealer deals.
-    """
+    """The RefereeService: `scenario_digest` is sent to the parties, and the game's dealer deals at the same `table`."""
 
     run: str
     scenario_digest: str
@@ -45,20 +34,17 @@ class Referee(RefereeServiceServicer):
     table: Table = field(repr=False)
     _addresses: dict[str, str] | None = None
 
-    # What the runner calls.
+    # Called by the runner.
 
     def seat(self, addresses: dict[str, str]) -> None:
-        """Set where each party listens, or, as "<caller>-<party>", where it does for one caller.
-
-        Join blocks until the addresses are set.
-        """
+        """Set each party's address, or as "<caller>-<party>" the one for a single caller; Join blocks until then."""
         with self.table.changing():
             self._addresses = addresses
 
-    # What the parties call. Names are the protocol's.
+    # Called by the parties.
 
     def Join(self, request: game.JoinRequest, context: grpc.ServicerContext) -> game.JoinResponse:
-        """Let a party in."""
+        """Admit a party and send it the game and the address of its counterpart."""
         if request.protocol_version != PROTOCOL_VERSION:
             raise Refusal(error_pb2.REASON_PROTOCOL_VERSION)
         self.table.wait(lambda: self._addresses is not None)
@@ -73,7 +59,7 @@ class Referee(RefereeServiceServicer):
         )
 
     def AwaitEnd(self, request: game.AwaitEndRequest, context: grpc.ServicerContext) -> game.AwaitEndResponse:
-        """Say that the run is over, once it is."""
+        """Reply when the run is over."""
         turn = self.table.take(Trial, "", lambda _: False)
         assert not isinstance(turn, Trial), "no trial is let through"
         return game.AwaitEndResponse(turn=turn)
@@ -96,7 +82,7 @@ class Referee(RefereeServiceServicer):
         yield from in_chunks(response, arrays)
 
     def ServeTrial(self, request: game.ServeTrialRequest, context: grpc.ServicerContext) -> game.ServeTrialResponse:
-        """Open the trial to the developer, and say when it has ended."""
+        """Open the trial to the developer, and reply whether it has ended."""
         with self.table.changing():
             trial = self._audited(request.deal_id)
             trial.served = True
@@ -128,18 +114,18 @@ class Referee(RefereeServiceServicer):
             return game.SubmitAuditReportResponse()
 
     def _audited(self, deal_id: str) -> Trial:
-        """Give the trial that is played, if compliance is dealt in."""
+        """Return the trial that is being played; Refusal if compliance is not in the game."""
         trial = self.table.playing(Trial, deal_id)
         if trial.deal.compliance is None:
             raise Refusal(error_pb2.REASON_OUT_OF_TURN)
         return trial
 
 
-def check_queries(asked: int, report: AuditReport) -> None:
-    """Compare what the developer says that it asked with what compliance says that it answered."""
-    if asked != report.answered:
+def check_queries(queries: int, report: AuditReport) -> None:
+    """Raise TrialFailed if the developer's number of queries differs from the number that compliance answered."""
+    if queries != report.answered:
         raise TrialFailed(
-            f"developer says that it asked {asked} queries, compliance that it answered {report.answered}"
+            f"developer says that it asked {queries} queries, compliance that it answered {report.answered}"
         )
 
 
@@ -148,7 +134,7 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 
 def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, Arrays]:
-    """Make compliance's cards of a game, and give the arrays that they announce by name."""
+    """Return compliance's deal, and the arrays that its headers announce, by name."""
     arrays: Arrays
     made: dict[str, Any]
     if cards.study is not None:
@@ -182,12 +168,12 @@ def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, Arr
 
 
 def announced(arrays: Arrays) -> dict[str, Any]:
-    """Give the headers of arrays, by name: a deal has them, and the arrays follow it."""
+    """Return the headers of arrays, by name. A deal carries the headers, and the arrays follow it."""
     return {name: header_of(array) for name, array in arrays.items()}
 
 
 def in_chunks(response: Callable[..., Any], arrays: Arrays) -> Iterator[Any]:
-    """Send the arrays that a deal has announced."""
+    """Yield the messages that carry the announced arrays."""
     for name, array in arrays.items():
         yield from (response(**{f"{name}_chunk": chunk}) for chunk in chunks_of(array))
 
@@ -211,17 +197,17 @@ def _audits(deal: Deal, arrays: Arrays, sealed: bytes) -> game.AuditCards:
 
 
 def statistics_terms_of(statistics: StatisticsCards) -> game.StatisticsTerms:
-    """Say what sums by group may cost."""
+    """Return the budget of sums by group as a message."""
     return game.StatisticsTerms(epsilon=statistics.epsilon, delta=statistics.delta)
 
 
 def study_terms_of(study: StudyCards) -> game.StudyTerms:
-    """Say what of a study is released."""
+    """Return the terms of a study's release as a message."""
     return game.StudyTerms(cells=study.width, records=study.records, epsilon=study.epsilon)
 
 
 def terms_of(cards: ReleaseCards) -> game.ReleaseTerms:
-    """Say how sensitive columns are released."""
+    """Return the terms of the release of sensitive columns as a message."""
     return game.ReleaseTerms(
         protocol=cards.protocol,
         columns=[

@@ -1,4 +1,4 @@
-"""What parties submit to a referee: taken, or refused if it is not what it should be."""
+"""Checks of the parties' submissions to a referee: a malformed one is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Kind = TypeVar("_Kind", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class AuditRecord:
-    """One batch that compliance answered, at so much epsilon. Arrays have shape (models,)."""
+    """One batch that compliance answered, with its epsilon. Arrays have shape (models,)."""
 
     request_id: str
     metric: str
@@ -33,10 +33,10 @@ class AuditRecord:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What compliance says of a trial: all that it answered, and what was spent on it.
+    """Compliance's report of a trial: all batches that it answered, and the epsilon spent on them.
 
-    In a game of releases, also the utilities of the model that was handed over and the groups' rates under it, what was
-    spent of the budget for those whose attributes are released, and what was answered about them out of it.
+    In a game of releases, also the utilities of the handed-over model, the groups' rates under it, the epsilon spent on
+    the people whose attributes are released, and the batches about them answered from that budget.
     """
 
     audits: tuple[AuditRecord, ...]
@@ -48,12 +48,12 @@ class AuditReport:
 
     @property
     def answered(self) -> int:
-        """How many queries were answered."""
+        """Number of queries answered."""
         return sum(len(audit.exact) for audit in (*self.audits, *self.release_audits))
 
 
 def take_array(message: array_pb2.Array, shape: tuple[int | None, ...], kind: type[_Kind]) -> NDArray[_Kind]:
-    """Take an array of the type and shape that it should have; None stands for any length."""
+    """Decode an array; Refusal unless it has this type and shape, where None stands for any length."""
     try:
         values = from_message(message)
     except ArrayError:
@@ -65,7 +65,7 @@ def take_array(message: array_pb2.Array, shape: tuple[int | None, ...], kind: ty
 
 
 def take_guess(message: array_pb2.Array, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Take a guess at a bit for each person, or for each model by each attack: zeros and ones alone."""
+    """Decode guesses at bits; Refusal unless all are 0 or 1."""
     values = take_array(message, shape, np.uint8)
     if not np.isin(values, (0, 1)).all():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
@@ -73,7 +73,7 @@ def take_guess(message: array_pb2.Array, shape: tuple[int, ...]) -> NDArray[np.u
 
 
 def take_numbers(message: array_pb2.Array, length: int | None = None, *, finite: bool = True) -> NDArray[np.float64]:
-    """Take numbers, so many of them where a length is given."""
+    """Decode numbers; Refusal unless there are `length` of them."""
     values = take_array(message, (length,), np.float64)
     if finite and not np.isfinite(values).all():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
@@ -81,12 +81,12 @@ def take_numbers(message: array_pb2.Array, length: int | None = None, *, finite:
 
 
 def take_audit(record: game.AuditRecord) -> AuditRecord:
-    """Take what compliance reports of a batch."""
+    """Decode compliance's report of one batch."""
     if not is_known(record.metric):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-    # A ratio may be infinite, or of nothing to nothing.
+    # A ratio may be infinite, or 0/0 (NaN).
     exact = take_numbers(record.exact, finite=METRICS[name_of(record.metric)].bounded)
-    # A mechanism may answer with no number: NaN.
+    # A mechanism may answer NaN.
     if record.flagged > len(exact):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     released = take_numbers(record.released, len(exact), finite=False)

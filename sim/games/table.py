@@ -1,4 +1,4 @@
-"""The table that one deal at a time is played at: parties wait here for their cards, and the runner for the end."""
+"""The table at which one deal at a time is played: parties wait here for their cards, the runner for the end."""
 
 from __future__ import annotations
 
@@ -16,24 +16,20 @@ from sim.games.cards import Deal
 from sim.games.submissions import AuditReport
 
 _WAIT_SECONDS = 5.0
-"""How long a party's call is held before it is told to ask again."""
+"""Longest time a party's call waits before the party is told to call again, in seconds."""
 
 
 class TrialFailed(RunFailed):
-    """A trial that was not played to its end; the text says why."""
+    """A trial that did not reach its end; the text says why."""
 
 
 class PluginFailed(TrialFailed):
-    """A trial that a plug-in's failure ended: others may go on. The text says which plug-in, and what it did."""
+    """A trial ended by a plug-in's failure; other trials may go on. The text names the plug-in and the failure."""
 
 
 @dataclass
 class Trial:
-    """A deal on the table, and what has happened to it.
-
-    A game says of what kind the deal is, and what the developer submits; one in which that is not all that parties
-    submit adds the rest.
-    """
+    """A deal on the table and its state; games set the types of the deal and of the submissions."""
 
     deal: Deal
     served: bool = False
@@ -47,22 +43,22 @@ class Trial:
 
     @property
     def missing(self) -> str:
-        """Who has not submitted yet."""
+        """The party that has not submitted yet."""
         return "developer" if self.opened and not self.ended else "compliance"
 
     @property
     def dealable(self) -> bool:
-        """Whether compliance's cards are complete: some wait for what the developer commits itself to."""
+        """Whether compliance's cards are complete: some wait for the developer's commitment."""
         return self.deal.compliance is not None
 
     @property
     def opened(self) -> bool:
-        """Whether it is the developer's turn yet: compliance, where it is dealt in, serves first."""
+        """Whether the developer may begin: compliance, where it is in the game, serves first."""
         return self.served or self.deal.compliance is None
 
     @property
     def over(self) -> bool:
-        """Whether everybody is done: compliance, where it is dealt in, reports last."""
+        """Whether all parties are done: compliance, where it is in the game, reports last."""
         return self.ended and (self.deal.compliance is None or self.report is not None)
 
 
@@ -71,13 +67,13 @@ _Value = TypeVar("_Value")
 
 
 def given(value: _Value | None) -> _Value:
-    """Give what everybody was waiting for: a trial that has got so far has it."""
+    """Return a value that the trial's state guarantees to be set."""
     assert value is not None, "a trial that has got so far has it"
     return value
 
 
 class Table:
-    """What every referee's calls and the runner share: one trial at a time, and one lock around it."""
+    """The state that referees' calls and the runner share: one trial at a time, and one lock around it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -85,10 +81,10 @@ class Table:
         self._closed = False
         self._failure: TrialFailed | None = None
 
-    # What the runner calls.
+    # Called by the runner.
 
     def play(self, trial: Trial, seconds: float) -> None:
-        """Lay a trial on the table, and wait for its end."""
+        """Put a trial on the table and wait for its end, at most `seconds`; TrialFailed if it does not finish."""
         with self._changed:
             self._trial = trial
             self._changed.notify_all()
@@ -99,43 +95,39 @@ class Table:
                 raise TrialFailed(f"{trial.missing} did not finish the trial within {seconds:g} s")
 
     def finish(self) -> None:
-        """Tell every party that the run is over, and end every call that waits."""
+        """Mark the run as over, and end every waiting call."""
         with self.changing():
             self._closed = True
 
     def abort(self, reason: str | TrialFailed) -> None:
-        """End the trial that is being played, and the run, for a reason: the first one given."""
+        """End the current trial, and the run. The first reason given is kept."""
         with self.changing():
             self._failure = self._failure or (TrialFailed(reason) if isinstance(reason, str) else reason)
 
     def renew(self) -> None:
-        """Let others play at it, after a trial that failed."""
+        """Reset the table for other trials, after a trial that failed."""
         with self.changing():
             self._trial, self._closed, self._failure = None, False, None
 
-    # What the referees' methods call.
+    # Called by the referees' methods.
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the lock, and wake everybody who waits for what the body changes."""
+        """Hold the lock, and then wake every call that waits for a change."""
         with self._changed:
             yield
             self._changed.notify_all()
 
     def wait(self, ready: Callable[[], bool]) -> bool:
-        """Wait a while until something is so; at once when the run is over. Whether it is so."""
+        """Wait until `ready`, at most `_WAIT_SECONDS` or until the run is over, and return whether it is ready."""
         with self._changed:
             self._changed.wait_for(lambda: ready() or self._closed, _WAIT_SECONDS)
             return ready()
 
     def take(self, kind: type[_T], after: str, ready: Callable[[_T], bool]) -> _T | game.Turn:
-        """Wait for a deal that a party has not taken yet; WAIT or OVER where there is none.
+        """Wait for a deal that a party has not taken yet and that is `ready`; WAIT or OVER if there is none.
 
-        Parameters
-        ----------
-        kind : of which kind of trial the party is dealt cards.
-        after : the last deal that it took.
-        ready : whether it is dealt in by now.
+        `kind` is the class of trial in which the party is dealt cards, `after` the id of the last deal that it took.
         """
         found: _T | None = None
 
@@ -152,7 +144,7 @@ class Table:
             return game.TURN_OVER if self._closed else game.TURN_WAIT
 
     def playing(self, kind: type[_T], deal_id: str) -> _T:
-        """Give the trial that is played, by whoever holds the lock."""
+        """Return the trial that is being played; the caller holds the lock. Refusal (out of turn) for another deal."""
         trial = self._trial
         if not isinstance(trial, kind) or trial.deal.deal_id != deal_id:
             raise Refusal(error_pb2.REASON_OUT_OF_TURN)

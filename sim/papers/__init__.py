@@ -1,4 +1,4 @@
-"""What papers claim, how each claim is tested here, what was measured, and the verdict that follows from it.
+"""Papers' claims, their tests and evidence, and the verdicts that follow.
 
 A paper is a TOML file; a claim's evidence is a JSON file beside it, from which its verdict is computed again.
 """

@@ -1,15 +1,9 @@
-"""A paper's claims as a TOML file states them: each with a test, or with the reason why there is none.
+"""The claims of a paper, read from a TOML file: each with a test, or with the reason why there is none.
 
-The file of a paper has a table ``paper`` and a list of ``claim``. A test has one of four sources:
-
-``play``
-    A scenario, with what is set besides. Its lines of ``trials.jsonl`` are measured.
-``table``
-    A CSV file of the user's, named on the command line. Its rows are measured.
-``measure``
-    A function that gives lines: of shipped data, or of the user's files that ``data`` names.
-``check``
-    A function that tries a theorem and either finds a counterexample or does not.
+The file has a table ``paper`` and a list of ``claim``. A test has one of four sources: ``play``, a scenario and further
+settings, whose lines of ``trials.jsonl`` are measured; ``table``, a CSV file of the user's, named on the command line,
+whose rows are; ``measure``, a function that returns lines, from shipped data or from the user's files that ``data``
+names; and ``check``, a function that looks for a counterexample to a theorem.
 """
 
 from __future__ import annotations
@@ -32,13 +26,13 @@ from sim.report.reproduction import region
 SHIPPED = Path(__file__).parent
 
 Words = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=500)]
-"""One line that is printed."""
+"""One printable line of text."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$")]
-"""A paper or a claim; a claim's evidence is a file of this name."""
+"""The name of a paper or a claim; a claim's evidence is a file of this name."""
 
 Function = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)*:\w+$")]
-"""A function by ``module:name``; a module without a dot is one of ours."""
+"""A function by ``module:name``; a module without a dot is in `sim.papers.checks`."""
 
 Condition = bool | int | float | str | tuple[bool | int | float | str, ...]
 
@@ -48,17 +42,12 @@ class _Table(BaseModel):
 
 
 class Prediction(_Table):
-    """A number that the claim gives a region for.
+    """A number for which the claim gives a region.
 
-    The region is what is printed, its standard deviation where the paper has one and a margin around it; or ``between``
-    two ends, one of which may be infinite.
-
-    Attributes
-    ----------
-    value : computed from the lines of one unit. See `sim.papers.values`.
-    of : which lines: the values of their keys, or lists of values; by name where `value` names several.
-    pair : keys that lines of several names agree on.
-    within : the range of what can be measured; infinite where there is none.
+    The region is the ``printed`` number, with the paper's standard deviation if it has one, and a margin around it; or
+    ``between`` two ends, one of which may be infinite. ``value`` is a formula over the lines of one unit
+    (`sim.papers.values`); ``of`` has the values, or lists of values, of these lines' keys, by name where ``value``
+    names several kinds, which agree on the keys of ``pair``. ``within`` is the range of possible measurements.
     """
 
     value: str = Field(max_length=500)
@@ -87,7 +76,7 @@ class Prediction(_Table):
 
     @cached_property
     def region(self) -> Range:
-        """What counts as predicted, both ends included."""
+        """The predicted region, both ends included."""
         if self.between is not None:
             return self.between
         assert self.printed is not None, "one of the two is given"
@@ -95,7 +84,7 @@ class Prediction(_Table):
 
     @cached_property
     def measured(self) -> Value:
-        """How the value is computed."""
+        """The formula of the measured value."""
         named = {name: dict(keys) for name, keys in self.of.items() if isinstance(keys, dict)}
         if named and len(named) != len(self.of):
             raise ValueRefused("`of` is conditions, or names with conditions each")
@@ -103,18 +92,16 @@ class Prediction(_Table):
 
 
 class ClaimTest(_Table):
-    """How a claim is tested.
+    """The test of a claim, from one source: ``play``, ``table``, ``measure`` or ``check``.
 
     Attributes
     ----------
-    play, table, measure, check : the source; one of them.
-    set : of `play`, keys that are set besides.
-    trials, seed : of `play`, in place of the scenario's.
-    data : the user's files that are needed, by name.
-    unit : the key of a line that numbers what is independent: a trial, a split, a seed.
-    least : fewer units than this decide nothing.
-    exact : the lines are all there is, such as a whole table: a value has no interval and is judged as it is.
-    predicts : all of them have to hold.
+    set, trials, seed : for `play`, further settings, and values in place of the scenario's.
+    data : names of the user's files that are needed.
+    unit : the key of a line that numbers independent units: a trial, a split, a seed.
+    least : fewest units that decide.
+    exact : whether the lines are complete, such as a whole table: a value then has no interval.
+    predicts : predictions, all of which have to hold.
     """
 
     play: str | None = None
@@ -144,16 +131,10 @@ class ClaimTest(_Table):
 
 
 class Claim(_Table):
-    """One claim.
+    """One claim: its place in the paper, what it says in our words, and its test or the reason why there is none.
 
-    Attributes
-    ----------
-    where : where the paper has it.
-    says : what it says, in our words.
-    test, status : how it is tested, or why it is not; one of them.
-    missing : what is missing for a test; of a claim that is not tested, lost or unplayable.
-    note : what a reader should know of the test or of its result.
-    figure : what draws it, if it can be drawn.
+    ``missing`` is what a test would need; ``note`` a remark on the test or its result; ``figure`` a function that
+    draws.
     """
 
     id: Name
@@ -203,10 +184,7 @@ class Paper:
 
 
 def papers(folder: Path = SHIPPED) -> tuple[Paper, ...]:
-    """Read the papers of a folder, in the order of their files' names.
-
-    Raises UserError with one line that names the file, the place in it and what is wrong.
-    """
+    """Read the papers of a folder, in the order of file names; UserError is one line on the file, place and fault."""
     files = sorted(folder.glob("*.toml"))
     if not files:
         raise UserError(f"{folder}: no paper's claims: a folder of TOML files is needed, one a paper")
@@ -233,7 +211,7 @@ def _read(path: Path) -> Paper:
 
 
 def _first(error: ValidationError, path: Path) -> str:
-    """Say in one line what is wrong first, by the claim's id rather than its number."""
+    """Return the first error in one line, by the claim's id rather than its number."""
     problem = error.errors()[0]
     place = list(problem["loc"])
     claims: Any = toml.read(path).get("claim")
@@ -248,7 +226,7 @@ def _first(error: ValidationError, path: Path) -> str:
 
 
 def find(papers: tuple[Paper, ...], name: str) -> tuple[Paper, Claim]:
-    """Find a claim by its id; UserError if there is none."""
+    """Return a claim and its paper by the claim's id; UserError if there is none."""
     found: Mapping[str, tuple[Paper, Claim]] = {claim.id: (paper, claim) for paper in papers for claim in paper.claims}
     if name not in found:
         hint = did_you_mean(nearest(name, found)) or "; `fairwall papers list` lists them"

@@ -1,23 +1,18 @@
-"""A run of the release game against the figures that [LD] published seed by seed.
+"""The comparison of a release-game run with the figures that [LD] published seed by seed.
 
 A cell is a data set, protocol, split and epsilon; seeds are those that split the table. Under a protocol both sides
-drew noise of their own, so that only laws can agree. The mean difference of a metric is held against its standard
-error:
+drew their own noise, so that only distributions can agree. The mean difference of a metric is compared with its
+standard error: s / sqrt(n) of the n paired differences, with n - 1 degrees of freedom, for two seeds or more in common
+(what a seed's split does to both sides drops out); else Welch's, with his degrees of freedom, for two seeds or more on
+each side; else there are too few.
 
-==============================  ======================================================================================
-two seeds or more in common     s / sqrt(n), with s the standard deviation of the n differences, n - 1 degrees of
-                                freedom: what a seed's split does to both sides drops out
-else, two or more on each side  Welch's, with his degrees of freedom
-else                            none: too few to compare
-==============================  ======================================================================================
-
-Few seeds know their standard error badly. The tolerance is therefore Student's: the quantile that lies as far out as 2,
-or 3, of the normal law, times the standard error. Without a protocol nothing is random but the split, and each seed's
-figures must be the same but for rounding.
+Few seeds estimate the standard error badly. The tolerance is therefore a Student quantile, as far out as 2, or 3, of
+the normal law, times the standard error. Without a protocol nothing is random but the split, and each seed's figures
+must be the same but for rounding.
 
 [LD]'s main study has the same sensitive columns throughout; in its appendix each seed draws some. Here a seed draws the
 same ones (`sim.datasets.coded.CodedTable.drawing`), so that seeds are paired there too. The files of the two studies
-have the same columns and cells, so that nothing in a file tells which it is: the command says which one the run is for.
+have the same columns and cells: the command says which study a run is for.
 
 [LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023, and the results in its authors' repository.
 """
@@ -55,34 +50,30 @@ from sim.runs.trials import read_trials
 from sim.scenarios.sweep import Sweep
 
 BARS = (0.12, 0.025)
-"""The most comparisons that may lie beyond 2, and beyond 3, standard errors.
+"""Largest shares of comparisons beyond 2, and beyond 3, standard errors in a run that agrees.
 
-The published seeds held against themselves have 6.2% beyond 2 on average, and 12.2% at the 95th percentile. Groups'
-rates do not move that: with 10 seeds against the other 10 the eight metrics have 4.4% and 8.8%, with rates 4.4% and
-8.7%; with 3 against 17, 7.5% and 13.0%, with rates 7.4% and 11.7%.
-"""
+The published seeds compared with themselves have 6.2% beyond 2 on average, and 12.2% at the 95th percentile. Groups'
+rates hardly change that: with 10 seeds against the other 10 the eight metrics have 4.4% and 8.8%, with rates 4.4% and
+8.7%; with 3 against 17, 7.5% and 13.0%, with rates 7.4% and 11.7%."""
 
 REPRODUCTION_CELLS, REPRODUCTION_SEEDS = 300, 3
-"""So many cells with so many seeds each count as a reproduction."""
+"""Fewest cells, and seeds in each, of a reproduction of the study."""
 
 ROUNDING = 1e-12
-"""A smaller difference is the order of a sum."""
+"""Largest difference that the order of a sum explains."""
 
 DRAWN = (2, 6)
-"""The least and the most sensitive columns in [LD]'s appendix."""
+"""Smallest and largest number of sensitive columns that a seed draws in [LD]'s appendix."""
 
 _ERRORS = (2.0, 3.0)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One metric of one cell.
+    """The comparison of one metric in one cell, over the seeds in common, or the run's where none are paired.
 
-    Attributes
-    ----------
-    seeds : those in common, or of the run where none are paired.
-    difference : the run's less the published one: of means, or of the seed where it is largest without a protocol.
-    tolerances : at 2 and at 3 standard errors; None where there are too few seeds.
+    ``difference`` is the run's less the published one: of means, or without a protocol the largest of a seed.
+    ``tolerances`` are at 2 and at 3 standard errors; None where there are too few seeds.
     """
 
     cell: ReleaseCell
@@ -93,7 +84,7 @@ class Comparison:
 
     @property
     def beyond(self) -> int:
-        """How many standard errors it is beyond: 0, 2 or 3."""
+        """Number of standard errors that the difference exceeds: 0, 2 or 3."""
         if self.tolerances is None or abs(self.difference) <= self.tolerances[0]:
             return 0
         return 2 if abs(self.difference) <= self.tolerances[1] else 3
@@ -101,17 +92,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Held:
-    """A run held against published figures.
+    """A run compared with published figures.
 
-    Attributes
-    ----------
-    comparisons : of every common cell and metric that has a figure on both sides, those with too few seeds too.
-    exact : whether each seed must agree but for rounding, as it must without a protocol.
-    published : how many cells the file has.
-    left_out : how many figures of the common cells are no finite number.
-    drawn : whether the run drew its sensitive columns, as [LD]'s appendix does.
-    ours, theirs : all figures of the run, and those of the file's common cells.
-    otherwise : what the run's trees were trained with otherwise than [LD]'s, in words; empty where nothing was.
+    ``comparisons`` are of every common cell and metric with a figure on both sides, those with too few seeds too. If
+    ``exact``, each seed must agree but for rounding, as without a protocol. ``published`` is the number of cells in the
+    file, ``left_out`` that of non-finite figures in common cells. ``drawn`` is whether the run drew its sensitive
+    columns, as [LD]'s appendix does. ``ours`` and ``theirs`` are all figures of the run, and those of the file's common
+    cells. ``otherwise`` has the training settings that differ from [LD]'s, in words.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -125,27 +112,27 @@ class Held:
 
     @property
     def compared(self) -> tuple[Comparison, ...]:
-        """Those with enough seeds."""
+        """The comparisons with enough seeds."""
         return tuple(each for each in self.comparisons if each.tolerances is not None)
 
     def cells(self, seeds: int = 1) -> int:
-        """Count the cells compared in so many seeds at least."""
+        """Return the number of cells compared in at least this many seeds."""
         return len({each.cell for each in self.compared if each.seeds >= seeds})
 
     def share(self, errors: int) -> float:
-        """Give the share of comparisons beyond so many standard errors, in [0, 1]."""
+        """Return the share of comparisons beyond this many standard errors, in [0, 1]."""
         return sum(each.beyond >= errors for each in self.compared) / len(self.compared)
 
     @property
     def well(self) -> bool:
-        """Whether all agree without a protocol; else, whether no more than the bars allow do not."""
+        """Whether the run agrees: in every comparison without a protocol, else within the bars."""
         if self.exact:
             return self.share(2) == 0
         return all(self.share(int(errors)) <= bar for errors, bar in zip(_ERRORS, BARS, strict=True))
 
     @property
     def reproduction(self) -> bool:
-        """Whether it is enough to speak of the whole study."""
+        """Whether the comparison covers enough for a statement on the whole study."""
         return self.cells(REPRODUCTION_SEEDS) >= REPRODUCTION_CELLS
 
 
@@ -166,10 +153,10 @@ def run_of(folder: Path) -> Run:
 
 
 def compare(runs: Sequence[Run], file: Path) -> Held:
-    """Hold the lines of one run or more against a file of published figures, as `seeds.published` reads it.
+    """Compare the lines of one run or more with a file of published figures, as `seeds.published` reads it.
 
-    Raises DataError if the file cannot be read as a table, or lacks a column; CompareError if it holds something else,
-    a run's data set is none of [LD]'s, runs are of two studies or have another model of the same cell and seed, or
+    Raises DataError if the file cannot be read as a table, or lacks a column; CompareError if its content is invalid, a
+    run's data set is none of [LD]'s, runs are of two studies or have different models of the same cell and seed, or
     nothing can be compared.
     """
     otherwise = _as_published([sweep for sweep, _ in runs])
@@ -196,7 +183,7 @@ def compare(runs: Sequence[Run], file: Path) -> Held:
 
 
 def _drawn(sweeps: Sequence[Sweep[ReleaseScenario]]) -> bool:
-    """Say whether sensitive columns are those of [LD]'s appendix, not of its main study; CompareError if of neither."""
+    """Return whether sensitive columns are those of [LD]'s appendix, not its main study; CompareError if of neither."""
     studies = set()
     for cell in chain.from_iterable(sweep.cells for sweep in sweeps):
         data = cell.scenario.data
@@ -212,7 +199,7 @@ def _drawn(sweeps: Sequence[Sweep[ReleaseScenario]]) -> bool:
 
 
 def _as_published(runs: Iterable[Sweep[ReleaseScenario]]) -> str:
-    """Say what runs' trees were trained with otherwise than [LD]'s; CompareError if they are of other people."""
+    """Return the training settings that differ from [LD]'s; CompareError if the people differ."""
     otherwise: dict[str, None] = {}
     for one in (cell.scenario for sweep in runs for cell in sweep.cells):
         usual = type(one.data).model_fields["test_share"].default
@@ -231,30 +218,30 @@ def _as_published(runs: Iterable[Sweep[ReleaseScenario]]) -> str:
 
 
 def _seed_by_seed(
-    cell: ReleaseCell, metric: str, own: Mapping[int, float], published: Mapping[int, float]
+    cell: ReleaseCell, metric: str, played: Mapping[int, float], published: Mapping[int, float]
 ) -> Comparison | None:
-    differences = [own[seed] - published[seed] for seed in own if seed in published]
+    differences = [played[seed] - published[seed] for seed in played if seed in published]
     if not differences:
         return None
     return Comparison(cell, metric, len(differences), max(differences, key=abs), (ROUNDING, ROUNDING))
 
 
 def _in_law(
-    cell: ReleaseCell, metric: str, own: Mapping[int, float], published: Mapping[int, float]
+    cell: ReleaseCell, metric: str, played: Mapping[int, float], published: Mapping[int, float]
 ) -> Comparison | None:
-    if not own or not published:
+    if not played or not published:
         return None
-    pairs = [seed for seed in own if seed in published]
+    pairs = [seed for seed in played if seed in published]
     if len(pairs) > 1:
-        differences = np.array([own[seed] - published[seed] for seed in pairs])
+        differences = np.array([played[seed] - published[seed] for seed in pairs])
         error = math.sqrt(differences.var(ddof=1) / len(pairs))
         return Comparison(cell, metric, len(pairs), float(differences.mean()), _tolerances(error, len(pairs) - 1))
-    ours, theirs = (np.array(list(side.values())) for side in (own, published))
+    ours, theirs = (np.array(list(side.values())) for side in (played, published))
     difference = float(ours.mean() - theirs.mean())
     if min(len(ours), len(theirs)) < 2:
         return Comparison(cell, metric, len(ours), difference, None)
     squares = [side.var(ddof=1) / len(side) for side in (ours, theirs)]
-    # Satterthwaite's; where nothing varies, nothing depends on it.
+    # Satterthwaite's degrees of freedom; irrelevant where nothing varies.
     below = sum(square**2 / (len(side) - 1) for square, side in zip(squares, (ours, theirs), strict=True))
     degrees = sum(squares) ** 2 / below if below > 0 else 1.0
     return Comparison(cell, metric, len(ours), difference, _tolerances(math.sqrt(sum(squares)), degrees))

@@ -1,4 +1,4 @@
-"""What a run that was held against published figures comes to: for a terminal of 80 columns, and on a page."""
+"""The results of comparing a run with published figures: for a terminal of 80 columns, and on a page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sim.report.terminal import fitted
 from sim.scenarios.sweep import Sweep
 
 _WORST = 20
-"""So many comparisons stand on the page."""
+"""Most comparisons on the page."""
 
 _HOW = (
     (
@@ -43,14 +43,14 @@ _HOW = (
 
 
 def terminal(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, *, everything: bool) -> Group:
-    """Lay out comparisons, all or those beyond their tolerance, and what they come to together, in 80 columns."""
+    """Return the comparisons, all or those beyond their tolerance, and a summary, in 80 columns."""
     shown = [each for each in held.comparisons if everything or each.beyond]
     table = [fitted(_table("shown", "", shown, _columns(held.exact)))] if shown else []
     return Group(*table, *studied.terminal(_told(sweeps, held)), *_summary(held), _verdict(held))
 
 
 def _told(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held) -> Told:
-    """Put the paper's questions to both sides' common cells, if any has a protocol."""
+    """Answer the paper's questions from both sides' common cells, if any has a protocol."""
     if held.exact:
         return ()
     controls = {cell: seeds for cell, seeds in held.ours.items() if cell.protocol in CONTROLS}
@@ -64,8 +64,8 @@ def _told(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held) -> Told:
 
 
 def page(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, file: str) -> Page:
-    """Tell at length how the runs of these sweeps agree with the published figures of a file."""
-    # Imported here: matplotlib costs as much as all the rest.
+    """Return a page on how the runs of these sweeps agree with the published figures of a file."""
+    # Imported here: matplotlib takes as long to import as everything else.
     from sim.games.release.report.figures import draw
 
     data = list(dict.fromkeys(cell.data for cell in held.theirs))
@@ -102,8 +102,8 @@ def _by_metric(held: Held) -> Sheet[Sequence[Comparison]]:
 
 
 def _worst(held: Held) -> Sheet[Comparison]:
-    def out(each: Comparison) -> float:
-        return abs(each.difference) / each.tolerances[0] if each.tolerances else 0.0
+    def out(comparison: Comparison) -> float:
+        return abs(comparison.difference) / comparison.tolerances[0] if comparison.tolerances else 0.0
 
     worst = sorted(held.compared, key=out, reverse=True)[:_WORST]
     return _table("worst", f"The {plural(len(worst), 'comparison')} farthest out", worst, _columns(held.exact))
@@ -114,28 +114,27 @@ def _table(name: str, heading: str, rows: Sequence[Any], columns: Sequence[Measu
 
 
 def _columns(exact: bool) -> list[Measure[Comparison]]:
-    """Give the columns of comparisons, which no terminal leaves out."""
     columns: dict[str, Callable[[Comparison], Any]] = {
-        "data": lambda each: each.cell.data,
-        "protocol": lambda each: each.cell.protocol,
-        "split": lambda each: each.cell.split or MISSING,
-        "ε": lambda each: each.cell.epsilon,
-        "metric": lambda each: each.metric,
-        "seeds": lambda each: str(each.seeds),
-        "difference": lambda each: f"{each.difference:+.2g}",
-        "tolerance": lambda each: MISSING if each.tolerances is None else f"{each.tolerances[0]:.2g}",
-        "verdict": lambda each: _word(each, exact),
+        "data": lambda row: row.cell.data,
+        "protocol": lambda row: row.cell.protocol,
+        "split": lambda row: row.cell.split or MISSING,
+        "ε": lambda row: row.cell.epsilon,
+        "metric": lambda row: row.metric,
+        "seeds": lambda row: str(row.seeds),
+        "difference": lambda row: f"{row.difference:+.2g}",
+        "tolerance": lambda row: MISSING if row.tolerances is None else f"{row.tolerances[0]:.2g}",
+        "verdict": lambda row: _word(row, exact),
     }
     words = ("data", "protocol", "split", "metric", "verdict")
     return [Measure(head, of=of, short=head, words=head in words, kept=True) for head, of in columns.items()]
 
 
-def _word(each: Comparison, exact: bool) -> str:
-    if each.tolerances is None:
+def _word(comparison: Comparison, exact: bool) -> str:
+    if comparison.tolerances is None:
         return "too few"
-    if not each.beyond:
+    if not comparison.beyond:
         return "agrees"
-    return "differs" if exact else f"> {each.beyond} SE"
+    return "differs" if exact else f"> {comparison.beyond} SE"
 
 
 def _summary(held: Held) -> list[str]:

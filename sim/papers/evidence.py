@@ -1,8 +1,7 @@
-"""What was measured for a claim, as a small file: enough to compute its verdict again without a replay.
+"""The evidence for a claim, in a small file from which its verdict can be computed again without a replay.
 
-The file carries a digest of itself, so that a number that was changed in it is noticed, and a digest of the test that
-it was measured by, so that a claim whose test has changed since is. Neither is a signature: whoever changes a number
-and the digest has made other evidence, which only measuring again tells from ours.
+Digests of its content and of its test make a changed number, or a changed test, noticed. Neither is a signature: with a
+number and the digest both changed it is other evidence, which only measuring again tells from ours.
 """
 
 from __future__ import annotations
@@ -23,17 +22,11 @@ _BYTES_MAX = 2**20
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was measured for a claim, of its id, by which version of the code.
+    """The evidence for a claim, by its id, measured by one version of the code.
 
-    Attributes
-    ----------
-    test : digest of what was measured and how, not of what was predicted.
-    verdict : what followed from it.
-    source : what was played or read, with its settings.
-    data : SHA-256 of the tables, by name.
-    values : of each prediction, the value of each unit.
-    figures, found : of a check, the numbers that it found, and what it found, in words.
-    counterexample : of a check, the case that refutes the claim; empty where it found none.
+    ``test`` is a digest of what was measured and how, not of what was predicted. ``source`` is what was played or read,
+    with its settings; ``data`` the SHA-256 of the tables, by name; ``values`` the value of each unit, for each
+    prediction. A check has ``figures``, its result in words, and a counterexample, empty if it found none.
     """
 
     claim: str
@@ -49,7 +42,7 @@ class Evidence:
     counterexample: str = ""
 
     def text(self) -> str:
-        """Write the file."""
+        """Return the file's content."""
         content = asdict(self)
         for key in ("values", "figures", "found", "counterexample"):
             if not content[key]:
@@ -58,7 +51,7 @@ class Evidence:
 
 
 def digest_of(test: ClaimTest) -> str:
-    """Give the digest of what a test measures and how."""
+    """Return the digest of what a test measures and how."""
     content = test.model_dump(
         mode="json", include={"play", "table", "measure", "check", "set", "trials", "seed", "unit"}
     )
@@ -67,7 +60,7 @@ def digest_of(test: ClaimTest) -> str:
 
 
 def read(paper: Paper, claim: Claim) -> Evidence | None:
-    """Read a claim's evidence; None where there is none, UserError if it is not as it was written."""
+    """Read a claim's evidence; None if there is none, UserError if the file was changed."""
     path = place(paper.evidence, claim.id)
     try:
         if path.stat().st_size > _BYTES_MAX:
@@ -100,12 +93,12 @@ def write(folder: Path, evidence: Evidence) -> Path:
 
 
 def place(folder: Path, claim: str) -> Path:
-    """Say where a claim's evidence lies."""
+    """Return the path of a claim's evidence."""
     return folder / f"{claim}.json"
 
 
 def file_digest(path: Path) -> str:
-    """Give the SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""What a check of a theorem found."""
+"""The finding of a theorem's check."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Finding:
-    """What holds, with how many cases were tried, one case against the claim, and the numbers behind both.
-
-    The counterexample has its figures; it is empty where none was found.
-    """
+    """The result of a check in words, with the number of cases; a counterexample, or ""; the figures of both."""
 
     found: str
     counterexample: str = ""
@@ -21,6 +18,6 @@ class Finding:
 ROUNDING = 1e-9
 
 
-def to_rounding(found: str, error: float, off: str = "off by", **figures: float) -> Finding:
-    """Say what holds exactly, or by how much more than rounding it does not, behind the words of ``off``."""
-    return Finding(found, "" if error < ROUNDING else f"{off} {error:g}", figures)
+def to_rounding(holds: str, error: float, off: str = "off by", **figures: float) -> Finding:
+    """Return a finding that a claim holds exactly, or the error, after the words of ``off``, if above rounding."""
+    return Finding(holds, "" if error < ROUNDING else f"{off} {error:g}", figures)

@@ -1,4 +1,4 @@
-"""The ledger: every claim with its evidence and its verdict, and whether the recorded verdicts still follow."""
+"""The ledger of claims with their evidence and verdicts, and the check that recorded verdicts still follow."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sim.papers.finding import Finding
 from sim.papers.verdict import UNPLAYED, verdict
 
 _LAST_DIGITS = 1e-6
-"""By how little a figure may differ that is computed again, on another processor or with other libraries."""
+"""Largest difference between a figure and its recomputation on another processor or with other libraries."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A claim and where it stands: a verdict, computed from the evidence, or why there is none."""
+    """A claim and its status: a verdict, computed from the evidence, or why there is none."""
 
     paper: Paper
     claim: Claim
@@ -30,12 +30,12 @@ class Entry:
 
 
 def entries(papers: Sequence[Paper]) -> list[Entry]:
-    """Put every claim beside its evidence; UserError if evidence is not as it was written."""
+    """Return every claim with its evidence; UserError if evidence was changed."""
     return [entry(paper, claim) for paper in papers for claim in paper.claims]
 
 
 def entry(paper: Paper, claim: Claim) -> Entry:
-    """Put one claim beside its evidence; UserError if that is not as it was written."""
+    """Return one claim with its evidence; UserError if the evidence was changed."""
     if claim.test is None:
         assert claim.status is not None, "either has a test or a status"
         return Entry(paper, claim, None, claim.status)
@@ -46,29 +46,31 @@ def entry(paper: Paper, claim: Claim) -> Entry:
 
 
 def to_run(paper: Paper, claim: Claim) -> Entry:
-    """Put a claim that is to be tested beside its evidence, if that is as it was written."""
+    """Return a claim to be tested, with its evidence if that was not changed."""
     try:
         return entry(paper, claim)
     except UserError:
         return Entry(paper, claim, None, UNPLAYED)
 
 
-def _is_of(found: Evidence, claim: Claim, test: ClaimTest) -> bool:
-    return (found.claim, found.test) == (claim.id, kept.digest_of(test)) and set(test.data) <= found.data.keys()
+def _is_of(evidence: Evidence, claim: Claim, test: ClaimTest) -> bool:
+    return (evidence.claim, evidence.test) == (claim.id, kept.digest_of(test)) and set(
+        test.data
+    ) <= evidence.data.keys()
 
 
-def judge(test: ClaimTest, found: Evidence, paper: Paper) -> str:
-    """Compute a verdict from evidence; UserError if it is of another test."""
-    if len(found.values) != len(test.predicts) or any(not units for units in found.values):
-        raise UserError(f"{kept.place(paper.evidence, found.claim)}: measured by another test; measure it again")
-    return verdict(test, found.values, found.counterexample)
+def judge(test: ClaimTest, evidence: Evidence, paper: Paper) -> str:
+    """Return a verdict from evidence; UserError if the evidence is of another test."""
+    if len(evidence.values) != len(test.predicts) or any(not units for units in evidence.values):
+        raise UserError(f"{kept.place(paper.evidence, evidence.claim)}: measured by another test; measure it again")
+    return verdict(test, evidence.values, evidence.counterexample)
 
 
 def faults(papers: Sequence[Paper], tell: Callable[[str], None] = lambda _: None) -> Iterator[str]:
-    """Compute every verdict again; tell where it is not the recorded one, a line each: the claim, and what differs.
+    """Compute every verdict again; yield a line for each that differs from the recorded one, with the claim's id.
 
-    Checks that need no file of the user's are executed anew, and have to find the same figures. ``tell`` is told of
-    each claim before it is looked at.
+    Checks that need no file of the user's are executed again, and must find the same figures. ``tell`` is called with
+    the id of each claim, before its check.
     """
     for paper in papers:
         for claim in paper.claims:
@@ -100,17 +102,17 @@ def _faults(paper: Paper, claim: Claim, test: ClaimTest) -> Iterator[str]:
             yield f"its check finds otherwise now: {again.counterexample or again.found}"
 
 
-def _alike(again: Finding, found: Evidence) -> bool:
-    if bool(again.counterexample) != bool(found.counterexample) or again.figures.keys() != found.figures.keys():
+def _alike(again: Finding, evidence: Evidence) -> bool:
+    if bool(again.counterexample) != bool(evidence.counterexample) or again.figures.keys() != evidence.figures.keys():
         return False
     return all(
-        math.isclose(value, found.figures[key], rel_tol=_LAST_DIGITS, abs_tol=_LAST_DIGITS)
+        math.isclose(value, evidence.figures[key], rel_tol=_LAST_DIGITS, abs_tol=_LAST_DIGITS)
         for key, value in again.figures.items()
     )
 
 
 def function(name: str) -> Callable[..., Any]:
-    """Find the function of a check, a measurement or a figure; UserError if there is none."""
+    """Return the function of a check, a measurement or a figure; UserError if there is none."""
     module, _, attribute = name.partition(":")
     try:
         found = getattr(importlib.import_module(module if "." in module else f"sim.papers.checks.{module}"), attribute)

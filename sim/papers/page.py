@@ -13,7 +13,7 @@ from sim.report.estimates import Estimate
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judged, region_text, short
 
 _SHOWN = 2
-"""So many predictions of a claim stand in the table, those that decide first."""
+"""Most predictions of a claim in the table, the deciding ones first."""
 
 _ORDER = (NOT_REPRODUCED, UNDECIDED, REPRODUCED)
 
@@ -23,16 +23,16 @@ _HEAD = (
 )
 
 
-def markdown(found: Sequence[Entry]) -> str:
-    """Write the page."""
-    many = Counter(each.status for each in found)
+def markdown(entries: Sequence[Entry]) -> str:
+    """Return the page."""
+    many = Counter(each.status for each in entries)
     counts = "\n".join(f"| {each} | {many[each]} | {MEANING[each]} |" for each in STATUSES if many[each])
     parts = [
         _HEAD,
-        f"{len(found)} claims.\n",
+        f"{len(entries)} claims.\n",
         f"| status | claims | |\n|---|---|---|\n{counts}\n",
     ]
-    for (key, title), own in itertools.groupby(found, lambda each: (each.paper.key, each.paper.title)):
+    for (key, title), own in itertools.groupby(entries, lambda entry: (entry.paper.key, entry.paper.title)):
         rows = "\n".join(map(_row, own))
         parts.append(f"## {key}\n\n{title}\n\n{_COLUMNS}\n{rows}\n")
     return "\n".join(parts)
@@ -45,7 +45,7 @@ def _row(entry: Entry) -> str:
 
 
 def told(entry: Entry) -> str:
-    """Say in a few words what a claim's verdict rests on."""
+    """Return in a few words what a claim's verdict rests on."""
     claim, found = entry.claim, entry.evidence
     if claim.test is None or found is None:
         return claim.missing or ""
@@ -53,7 +53,7 @@ def told(entry: Entry) -> str:
         return found.counterexample or found.found
     judged_first = sorted(
         zip(claim.test.predicts, measured(claim.test, found.values), strict=True),
-        key=lambda each: _ORDER.index(judged(each[1], each[0].region)),
+        key=lambda pair: _ORDER.index(judged(pair[1], pair[0].region)),
     )
     texts = [f"{number(ours, exact=claim.test.exact)}, {predicted(each)}" for each, ours in judged_first[:_SHOWN]]
     more = len(judged_first) - _SHOWN
@@ -61,12 +61,12 @@ def told(entry: Entry) -> str:
 
 
 def number(ours: Estimate, *, exact: bool) -> str:
-    """Write what was measured, with its interval if it has one."""
+    """Return a measured mean in words, with its interval, if any."""
     if exact or ours.low is None or ours.high is None:
         return short(ours.mean)
     return f"{short(ours.mean)} ({short(ours.low)} to {short(ours.high)})"
 
 
 def predicted(prediction: Prediction) -> str:
-    """Write what was predicted."""
+    """Return a predicted region as text."""
     return f"predicted {region_text(prediction.region)}"

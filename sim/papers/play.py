@@ -1,4 +1,4 @@
-"""A claim's test, run: what it will cost, and the evidence that it gives."""
+"""The execution of a claim's test: its cost, and the evidence."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 Lines = Sequence[Mapping[str, Any]]
 Files = Mapping[str, Path]
-"""The user's files, by the name that a test has for them."""
+"""The user's files, by their name in a test."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a source gave: its lines, how it was made, the digests of its data, and the seconds that it took."""
+    """The lines of a source, how they were made, the digests of its data, and the seconds taken."""
 
     lines: Lines
     source: Mapping[str, Any]
@@ -42,7 +42,7 @@ class Measured:
 
 
 def cost(entry: Entry) -> str:
-    """Say in one line what running a claim's test takes: time and data."""
+    """Return in one line the time and data that a claim's test needs."""
     test = _tested(entry.claim)
     seconds = None if entry.evidence is None else entry.evidence.seconds
     if seconds is None:
@@ -59,7 +59,7 @@ def cost(entry: Entry) -> str:
 
 
 def require(test: ClaimTest, files: Files) -> None:
-    """Make sure that a test's files are there; UserError if one is not named, or is none."""
+    """Raise UserError if one of a test's files is not named, or does not exist."""
     for name in test.data:
         if name not in files:
             raise UserError(f"--data {name}=FILE: this test needs a file of yours")
@@ -68,10 +68,7 @@ def require(test: ClaimTest, files: Files) -> None:
 
 
 def measure(test: ClaimTest, files: Files, on_progress: Callable[[int], None] = lambda _: None) -> Measured:
-    """Play a test's scenario, or read its table.
-
-    Raises UserError if a file is missing, or cannot be read; and whatever a run raises.
-    """
+    """Play a test's scenario, or read its table; UserError if a file is missing or unreadable, or a run's error."""
     require(test, files)
     began = time.monotonic()
     data = {name: kept.file_digest(files[name]) for name in test.data}
@@ -91,11 +88,11 @@ def measure(test: ClaimTest, files: Files, on_progress: Callable[[int], None] = 
     return Measured(lines, source, data, time.monotonic() - began)
 
 
-def evidence(claim: Claim, found: Measured) -> Evidence:
-    """Compute a claim's values from what was measured; UserError if the lines have not what a value needs."""
+def evidence(claim: Claim, measured: Measured) -> Evidence:
+    """Compute a claim's values from measured lines; UserError if the lines lack something that a value needs."""
     test = _tested(claim)
     try:
-        values = tuple(tuple(map(_rounded, each.measured.of(found.lines, test.unit))) for each in test.predicts)
+        values = tuple(tuple(map(_rounded, each.measured.of(measured.lines, test.unit))) for each in test.predicts)
     except ValueRefused as error:
         raise UserError(f"claim {claim.id}: {error}") from None
     return Evidence(
@@ -103,9 +100,9 @@ def evidence(claim: Claim, found: Measured) -> Evidence:
         kept.digest_of(test),
         verdict(test, values),
         fairwall.__version__,
-        found.source,
-        found.data,
-        round(found.seconds, 1),
+        measured.source,
+        measured.data,
+        round(measured.seconds, 1),
         values,
     )
 
@@ -132,7 +129,7 @@ def checked(claim: Claim, files: Files) -> Evidence:
 
 
 def scenario(test: ClaimTest, files: Files) -> Sweep:
-    """Read the scenario that a test plays, with what it sets."""
+    """Read the scenario that a test plays, with the test's settings."""
     from sim.games import read
 
     assert test.play is not None, "is played"
@@ -143,7 +140,7 @@ def scenario(test: ClaimTest, files: Files) -> Sweep:
 
 
 def rows(path: Path) -> Lines:
-    """Read a CSV file, also ``.gz``: a line for each row, numbers as numbers; UserError if it cannot be read as one."""
+    """Read a CSV file, also ``.gz``: a line for each row, numbers as numbers; UserError if that fails."""
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(io.StringIO(raw.decode()))]
@@ -161,7 +158,6 @@ def _played(sweep: Sweep, on_progress: Callable[[int], None]) -> Lines:
 
 
 def _shipped(sweep: Sweep) -> dict[str, str]:
-    """Give the digests of the shipped tables that are played on."""
     from sim.datasets import SHIPPED
 
     named = {getattr(getattr(cell.scenario, "data", None), "source", None) for cell in sweep.cells}
@@ -170,7 +166,7 @@ def _shipped(sweep: Sweep) -> dict[str, str]:
 
 
 def _toml(value: Any, files: Files) -> str:
-    """Write a value as ``--set`` takes it; ``{NAME}`` stands for the user's file of that name."""
+    """Return a value as ``--set`` reads it; ``{NAME}`` stands for the user's file of that name."""
     if isinstance(value, str):
         for name, path in files.items():
             value = value.replace(f"{{{name}}}", str(path))

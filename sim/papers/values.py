@@ -1,9 +1,9 @@
-"""A number for each unit, computed from lines such as those of ``trials.jsonl``.
+"""Values computed from lines such as those of ``trials.jsonl``, a number for each unit.
 
 A value is written as arithmetic over the keys of a line: ``gap - gap_base``, or ``accuracies[0]`` of a list. Over lines
 of several kinds it names them: ``log10(b.query_error_median / a.query_error_median)``. It is computed for every
-combination of matching lines of a unit and averaged, so that comparisons, which are 1 or 0, give a share:
-``a.SPD < b.SPD``.
+combination of matching lines of a unit and averaged, so that comparisons, which are 1 or 0, give a share: ``a.SPD <
+b.SPD``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ValueRefused(ValueError):
 
 @dataclass(frozen=True)
 class Value:
-    """How a value is computed: its text, and the arithmetic of that as a tree.
+    """The formula of a value: its text, and its arithmetic as a tree.
 
     ``kinds`` are the conditions that lines of each kind meet, by the kind's name; "" where there is one without a name.
     ``pair`` are keys that the lines of all kinds agree on.
@@ -59,7 +59,7 @@ class Value:
 
     @classmethod
     def parse(cls, text: str, kinds: Mapping[str, Mapping[str, Any]], pair: Sequence[str] = ()) -> Value:
-        """Read a value; ValueRefused if it cannot be computed."""
+        """Parse a value; ValueRefused if it cannot be computed."""
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -69,9 +69,9 @@ class Value:
         return value
 
     def of(self, lines: Iterable[Line], unit: str) -> list[float]:
-        """Compute the value of each unit, in the order in which units first occur.
+        """Return the value of each unit, in the order in which units first occur.
 
-        Raises ValueRefused if a line has no such key, or no unit has lines of all kinds.
+        Raises ValueRefused if a line lacks a key, or no unit has lines of all kinds.
         """
         units: dict[Any, list[Line]] = {}
         for line in lines:
@@ -90,7 +90,7 @@ class Value:
     def _combinations(self, lines: Sequence[Line]) -> Iterator[Mapping[str, Line]]:
         matching = [[line for line in lines if _meets(line, keys)] for keys in self.kinds.values()]
         first, *others = matching
-        # By the keys that they agree on: 63 cells beside 63 would otherwise be 4,000 combinations a unit.
+        # Grouped by the keys of `pair`: 63 cells and 63 would otherwise be 4,000 combinations a unit.
         grouped = [_grouped(each, self.pair) for each in others]
         for line in first:
             place = tuple(_plain(line.get(key)) for key in self.pair)
@@ -201,6 +201,6 @@ def _grouped(lines: Sequence[Line], keys: Sequence[str]) -> dict[tuple[Any, ...]
 
 def _key(line: Line, key: str) -> float:
     value = line.get(key)
-    if not isinstance(value, int | float):  # a truth counts as 1 or 0
+    if not isinstance(value, int | float):  # a boolean counts as 1 or 0
         raise ValueRefused(f"{key}: {'no such key in a line' if key not in line else 'no number'}")
     return value

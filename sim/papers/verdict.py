@@ -1,8 +1,8 @@
-"""A claim's verdict: a function of what it predicts and of the values that were measured, and of nothing else.
+"""The verdict on a claim: a function of its predictions and the measured values alone.
 
 Every prediction is judged by `sim.report.reproduction.judged`, with the 95% interval of the mean over units. A claim of
 several predictions is reproduced if all of them are, not reproduced if one is not, and else undecided. A theorem is
-refuted by an executed counterexample alone, and reproduced where its check looked for one and found none.
+refuted by an executed counterexample alone, and reproduced where its check found none.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ STATUSES = tuple(MEANING)
 
 
 def measured(test: ClaimTest, values: Sequence[Sequence[float]]) -> list[Estimate]:
-    """Estimate what each prediction is about; values as for `verdict`."""
+    """Return the estimate of each predicted value; ``values`` as for `verdict`."""
     return [_estimate(test, units, number) for number, units in enumerate(values)]
 
 
 def verdict(test: ClaimTest, values: Sequence[Sequence[float]], counterexample: str = "") -> str:
-    """Judge a claim: "reproduced", "not reproduced", "undecided" or "refuted".
+    """Return the verdict on a claim: "reproduced", "not reproduced", "undecided" or "refuted".
 
-    ``values`` has, for each prediction, the value of each unit, at least one (ValueError if there are not as many
-    values as predictions); ``counterexample`` is what a check found, empty where it found none.
+    ``values`` has, for each prediction, the value of each unit, at least one (ValueError if their number is not that of
+    the predictions); ``counterexample`` is a check's, empty where it found none.
     """
     if test.check is not None:
         return REFUTED if counterexample else REPRODUCED

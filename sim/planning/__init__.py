@@ -1,1 +1,1 @@
-"""What a data set allows, told before any budget is spent; for whoever holds its protected attributes."""
+"""Plans of what a data set allows, made before budget is spent, for the holder of its protected attributes."""

@@ -1,15 +1,14 @@
-r"""Answers that are the gap plus noise, and perhaps bounded: how probably they are near the gap, in closed form.
+"""Gaps with added noise, and perhaps bounded: the probability that an answer is near its gap, in closed form.
 
 With noise Z of a known law the answer is r = f + Z for the true gap f, and P(|r - f| <= F) = P(|Z| <= F), whatever f.
-Clamped to the metric's range [low, high] it never moves away from f, and an answer cannot be too high where
-f + F >= high, nor too low where f - F <= low:
+Clamped to the metric's range [low, high] it never moves away from f, and an answer cannot be too high where f + F >=
+high, nor too low where f - F <= low:
 
     P(|r - f| <= F) = (1 if f + F >= high else P(Z <= F)) - (0 if f - F <= low else P(Z < -F)).
 
-So clamping helps near the ends alone, unless F is half of the range or more. Truncated noise has the law of f + Z
-given that it lies in the range. The least of either over f is what holds whatever the true gap.
-
-The grid, of at most 2^-20 of the noise's scale, is left out of account.
+So clamping helps near the ends alone, unless F is half of the range or more. Truncated noise has the law of f + Z given
+that it lies in the range. The least of either over f is the promise. The grid, of at most 2^-20 of the noise's scale,
+is neglected.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ _JUST = 1e-6
 
 @dataclass(frozen=True)
 class AddedNoise:
-    """The law of an answer that is the gap plus noise.
+    """The distribution of an answer that is the gap plus noise.
 
-    The noise is that before any bounding, ``low`` and ``high`` are the metric's range. Answers are ``bounded`` if they
+    ``noise`` is that before any bounding; ``low`` and ``high`` are the metric's range. Answers are ``bounded`` if they
     are kept in it at all, ``truncated`` if that is by drawing noise again.
     """
 
@@ -62,24 +61,21 @@ class AddedNoise:
         return above - np.where(gaps - within <= self.low, 0.0, cumulative(self.noise, least))
 
     def worst(self, within: float) -> tuple[float, float]:
-        """Return the least of `probabilities` over all true gaps in the metric's range, and a gap that has it."""
+        """Return the least of `probabilities` over all true gaps in the metric's range, and a gap that attains it."""
         gaps = np.linspace(self.low, self.high, _GAPS)
-        # Just beyond where an end of the range comes into reach, though not so that the last bits decide.
+        # Just beyond the points where an end of the range is within reach, clear of the last bits.
         just = np.array([within, -within]) + np.array([[_JUST], [-_JUST]])
         ends = np.concatenate([self.low + just.ravel(), self.high + just.ravel()])
         gaps = np.sort(np.concatenate([gaps, ends[(ends >= self.low) & (ends <= self.high)]]))
         probabilities = self.probabilities(within, gaps)
-        # Of equals the one nearest to the range's middle.
+        # Among equal probabilities, the gap nearest to the range's middle.
         equal = np.flatnonzero(probabilities <= probabilities.min() + 1e-12)
         at = equal[np.argmin(np.abs(gaps[equal] - (self.low + self.high) / 2))]
         return float(probabilities[at]), float(gaps[at])
 
 
 def added_noise(batch: Batch) -> AddedNoise:
-    """Return the law of the answers of a mechanism with independent noise, of the scale that compliance gives it.
-
-    Raises PlanError for noise of which `ADDED` does not say what it is on this metric.
-    """
+    """Return the law of a mechanism with independent noise, at compliance's scale; PlanError if it is not known."""
     low, high = metric_range(batch.metric)
     truncated = batch.bounding == "truncate"
     noise = _truncated(batch, high - low) if truncated else ADDED.get(batch.mechanism, _by_law)(batch)
@@ -162,4 +158,4 @@ ADDED = {
     "conceal-laplace": _conceal_laplace,
     "cauchy": _cauchy,
 }
-"""The noise on gaps for every metric, and as the grid has it; that of others is what their laws say."""
+"""The noise of the mechanisms that add noise to gaps of every metric; that of others follows from their laws."""

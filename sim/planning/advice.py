@@ -1,4 +1,4 @@
-"""Advice for a domain and a table: a decision tree, walked with the table's own figures, and what follows from it.
+"""Advice for a domain and a table: a decision tree, walked with the table's figures, and recommendations from it.
 
 Section VII-E of Watson, "From Statistical Disclosure Control to Fair AI" (arXiv 2601.17909), gives the priorities. Its
 decision tree, Figure 3, is not in the text that we have: the tree here is reconstructed from the section, with our own
@@ -19,17 +19,17 @@ from sim.planning.practices import DATA, MECHANISMS, MODELS, PLAIN, PRACTICES, P
 from sim.planning.situation import Situation
 
 SMALL_SHARE = 0.2
-"""Below this share a group counts as small. Ours."""
+"""Share of a group below which it counts as small. Ours."""
 
 _NOBODY = 1e-9
-"""Below this probability nobody's attribute is turned over."""
+"""Probability of turning over an attribute below which nobody's is turned over."""
 
 RECONSTRUCTED = "reconstructed: the paper's Figure 3 is not in the text that we have"
 
 
 @dataclass(frozen=True)
 class Case:
-    """What advice is asked for; without a table the tree is walked as far as the domain goes."""
+    """The question for which advice is given; without a table the walk ends with the domain's nodes."""
 
     domain: Domain
     epsilon: float
@@ -38,14 +38,14 @@ class Case:
 
     @property
     def seen(self) -> Situation:
-        """The situation, where there is one."""
+        """The situation of a case that has a table."""
         assert self.situation is not None, "a node of the table is answered with a table alone"
         return self.situation
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a node's question comes to: the branch that is taken, in words, and the figures behind it."""
+    """The answer to a node's question: the branch taken, in words, and the figures behind it."""
 
     branch: str
     text: str
@@ -54,10 +54,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Node:
-    """A question of the tree, what answers it, and the next node's name by branch; empty at the end.
-
-    A node is ``of_table`` if a table is needed for the answer.
-    """
+    """A question of the tree, the function that answers it, the next node's name by branch, and if it needs a table."""
 
     name: str
     asks: str
@@ -68,7 +65,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Step:
-    """A node that was walked through; without an answer where a table is needed to give one."""
+    """A node that was walked through; ``answer`` is None where a table is needed."""
 
     node: Node
     answer: Answer | None
@@ -76,7 +73,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One thing to do: a key of `sim.planning.practices`, what in the walk asks for it, and a command that tries it."""
+    """One recommendation: a key of `sim.planning.practices`, the reason in the walk, and a command that tries it."""
 
     name: str
     practice: Practice
@@ -86,7 +83,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Advice:
-    """The walk, the branch taken at each node, what it comes to in a line, and what to do, most urgent first."""
+    """The walk, the branch taken at each node, a verdict in a line, and recommendations, most urgent first."""
 
     case: Case
     steps: tuple[Step, ...]
@@ -96,7 +93,7 @@ class Advice:
 
 
 def advise(case: Case) -> Advice:
-    """Walk the tree and recommend."""
+    """Walk the tree and return the advice."""
     steps = tuple(_walk(case))
     taken = {step.node.name: step.answer.branch for step in steps if step.answer is not None}
     return Advice(case, steps, taken, _verdict(case, taken), tuple(_recommended(case, taken)))

@@ -1,11 +1,9 @@
-"""Whether a batch's released gaps will be near the true ones, told before any budget is spent.
+"""Plan an audit: whether a batch's released gaps will be near the true ones, before any budget is spent.
 
-The question is whether P(abs(released gap - true gap) <= F) >= 95%, for each answer of a batch by itself, whatever the
-true gap is. The true gap is the test set's, which `exact` would release; how far that is from the population's is
-another matter. The probability is over the mechanism's noise alone.
-
-For counts and randomised response it holds for decisions of 0 and 1 (of scores with the same group means no more is
-possible, see `sim.planning.worst`); for noise that is added to gaps, for scores too.
+The question is whether P(abs(released gap - true gap) <= F) >= 95%, over the mechanism's noise alone, for each answer
+of a batch by itself, whatever the true gap is. The true gap is the test set's, as `exact` would release it, not the
+population's. For counts and randomised response the answer holds for decisions of 0 and 1 (of scores with the same
+group means no more is possible, see `sim.planning.worst`); for noise that is added to gaps, for scores too.
 """
 
 from __future__ import annotations
@@ -47,19 +45,17 @@ _FEW, _FEW_ERROR = 300, 0.0126
 
 @dataclass(frozen=True)
 class Plan:
-    """What a batch can promise, and what it would take.
+    """The precision that a batch promises, and the epsilon and people that would be enough.
 
     Attributes
     ----------
-    batch : as asked, its mechanism with ``recommended`` resolved.
-    within : F.
-    searched : the mechanism that the following is for: the batch's, but counts as they are where it shrinks them.
+    batch : the batch, its mechanism with ``recommended`` resolved.
+    searched : the mechanism that the following is for: the batch's, without shrinking.
     reach : the least F that it does promise; None where there is none in the metric's range.
     epsilon : about the smallest epsilon that is enough, or None where none up to 10,000 is.
-    people : about how many people of the table are enough, with the same shares of label and group, or None where no
-        number up to ten million is.
-    batches : how many such batches a budget holds; None without a budget. `batches_at_least` is that for the smallest
-        epsilon.
+    people : about how many people are enough, with the table's shares of label and group; None above ten million.
+    batches : how many such batches a budget holds; None without a budget.
+    batches_at_least : the same at the smallest epsilon that is enough.
     """
 
     batch: Batch
@@ -79,7 +75,7 @@ class Plan:
 
     @property
     def person_risk(self) -> tuple[float | None, float]:
-        """What share of a group is named by who aims the batch at one person, None where unknown; and at most.
+        """Share of a group named by an attack with the whole batch on one person, None if unknown; and its upper bound.
 
         See `fairwall.laws.risk`: by public numbers alone, whatever the table's groups are.
         """
@@ -94,12 +90,12 @@ class Plan:
 
     @property
     def everybody(self) -> int:
-        """How many people the table has in its two groups."""
+        """Number of people in the table's two groups."""
         return sum(self.batch.counts.groups(None))
 
     @property
     def binding(self) -> tuple[int | None, int, int, int] | None:
-        """The group whose size limits the answer: its label, its A, how many, and of how many; None where none does."""
+        """The group whose size limits the answer: its label, its A, its people, the stratum's people; or None."""
         interval = self.batch.law.interval
         if interval is not None and interval.is_added:
             return None  # the scale is public
@@ -113,16 +109,15 @@ class Plan:
 
 
 def planned() -> list[str]:
-    """Name the mechanisms whose answers can be planned."""
+    """Return the names of the mechanisms whose answers can be planned."""
     laws = MECHANISM_LAWS.items()
     return [name for name, law in laws if law.independent or law.noise_on in ("sums", "attributes", "any")]
 
 
 def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
-    """Answer the question for a batch whose mechanism is one of `planned`.
+    """Return the plan of a batch whose mechanism is one of `planned`: F is ``within``, the total epsilon ``budget``.
 
-    ``within`` is F, above 0 and below the width of the metric's range; ``budget`` is epsilon in all, None for no
-    question about it. Raises PlanError for a batch that cannot be planned or would be refused, or numbers out of range.
+    Raises PlanError for a batch that cannot be planned or would be refused, or numbers out of range.
     """
     _check(batch, within, budget)
     batch = resolved(batch)
@@ -150,10 +145,9 @@ def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
 
 
 def reaches(batch: Batch, epsilons: Sequence[float], within: float) -> Iterator[tuple[Batch, float | None]]:
-    """Return what a batch promises at other epsilons, in their order, but for those at which it would be refused.
+    """Yield batches at other epsilons, in their order, with their `Plan.reach`, except those that would be refused.
 
-    Each comes as the batch that is answered, its mechanism with ``recommended`` resolved, and the `Plan.reach` that
-    `make` finds with the same ``within``. Raises PlanError as `make` does, for the batch as it is.
+    Each batch has ``recommended`` resolved. Raises PlanError as `make` does, for the batch as it is.
     """
     _check(batch, within, None)
     for epsilon in epsilons:
@@ -165,7 +159,7 @@ def reaches(batch: Batch, epsilons: Sequence[float], within: float) -> Iterator[
 
 
 def resolved(batch: Batch) -> Batch:
-    """Put the mechanism that ``recommended`` chooses in its place, and its clamping."""
+    """Return the batch with the mechanism that ``recommended`` chooses, and its clamping."""
     if batch.law.noise_on != "any":
         return batch
     asked = batch.metric, batch.people, batch.queries, batch.epsilon, batch.delta
@@ -174,7 +168,7 @@ def resolved(batch: Batch) -> Batch:
 
 
 def least_favourable(batch: Batch, within: float) -> Worst:
-    """Return the least probability, over all models, that an answer is within reach of the true gap."""
+    """Return the model whose answer is least probably within reach of its true gap."""
     batch = resolved(batch)
     if batch.law.independent:
         probability, gap = added_noise(batch).worst(within)
@@ -205,7 +199,6 @@ def _drawn_laws(batch: Batch) -> list[list[Drawn]]:
 
 
 def _for_model(batch: Batch, within: float, model: Worst) -> float:
-    """Return the probability for a model with the same rates in each group as this one."""
     if model.ones is None:
         return least_favourable(batch, within).probability
     ones = tuple((round(r0 * n0), round(r1 * n1)) for (r0, r1), (n0, n1) in zip(model.rates, batch.strata, strict=True))
@@ -220,7 +213,7 @@ def _for_model(batch: Batch, within: float, model: Worst) -> float:
 
 
 def scaled(counts: Counts, factor: float) -> Counts:
-    """Return the counts of a table so many times as large, with the same shares of label and group."""
+    """Return the counts of a table ``factor`` times as large, with the same shares of label and group."""
     return Counts(*(round(factor * n) for n in (counts.n00, counts.n01, counts.n10, counts.n11)))
 
 
@@ -268,14 +261,14 @@ def _answerable(batch: Batch) -> bool:
 
 
 Case = Callable[[float], tuple[Batch, float]]
-"""The batch and F that are asked for at a number that is sought."""
+"""The batch and F to check at a number that is searched for."""
 
 
 def _least(case: Case, start: float, least: float, most: float, worst: Worst) -> float | None:
-    """Return the least number, rounded upwards to three digits or so, at which a case holds for every model.
+    """Return the least number, rounded up to about three digits, at which a case holds for every model.
 
-    First the least for the models that are known to be unfavourable; if another model is worse there, again with that
-    one too. What holds at a number is taken to hold above it.
+    The search is over the models known to be unfavourable, and repeated while another model is worse at the result. A
+    case is taken to hold above any number at which it holds.
     """
     models = [worst]
 
@@ -290,7 +283,7 @@ def _least(case: Case, start: float, least: float, most: float, worst: Worst) ->
             return None
         batch, within = case(found)
         other = least_favourable(batch, within)
-        # Drawn shares are sure to twice their standard error only.
+        # A drawn share is known within two standard errors only.
         if other.probability >= LEVEL - 2 * other.error:
             return found
         models.append(other)
@@ -304,5 +297,5 @@ def _reach(plain: Batch, within: float, first: Worst) -> float | None:
 
 
 def _fits(budget: float, epsilon: float) -> int:
-    # As ledgers count: the decimals as they are written.
+    # As the ledger counts, with the decimals as written.
     return int(Decimal(repr(float(budget))) // Decimal(repr(float(epsilon))))

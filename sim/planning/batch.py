@@ -1,4 +1,4 @@
-"""A batch that may be asked: all that the law of its answers depends on but the models."""
+"""A planned batch: all that the distribution of its answers depends on except the models."""
 
 from __future__ import annotations
 
@@ -14,17 +14,11 @@ from fairwall.laws.standings import SHRUNK
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch, the first that its account buys.
+    """A batch, the first that its account buys; epsilon and delta are the whole batch's.
 
-    Attributes
-    ----------
-    metric : a key of `fairwall.laws.metric.METRICS`.
-    counts : people by label and group, as in the table. Secret.
-    queries : m, how many models are asked about.
-    epsilon, delta : the whole batch's.
-    mechanism : a key of `compliance.mechanisms.MECHANISMS`, with `SHRUNK` behind it where answers move towards no gap.
-    bounding : what keeps answers within the metric's range.
-    reveal_max : by what limit ``recommended`` chooses; 1 for none.
+    ``metric`` and ``mechanism`` are keys of `fairwall.laws.metric.METRICS` and `compliance.mechanisms.MECHANISMS`, the
+    latter followed by `SHRUNK` where answers are shrunk towards 0. ``counts`` are secret. ``queries`` is m, the number
+    of models. ``reveal_max`` is the limit by which ``recommended`` chooses, 1 for none.
     """
 
     metric: str
@@ -43,22 +37,22 @@ class Batch:
 
     @property
     def law(self) -> MechanismLaw:
-        """What is public of the mechanism."""
+        """The mechanism's public description."""
         return MECHANISM_LAWS[self.mechanism.removesuffix(SHRUNK)]
 
     @property
     def strata(self) -> tuple[tuple[int, int], ...]:
-        """The disadvantaged and the advantaged, (n0, n1), of each of the metric's strata."""
+        """Disadvantaged and advantaged people, (n0, n1), of each of the metric's strata."""
         return tuple(self.counts.groups(label) for label in self.kind.strata)
 
     @property
     def people(self) -> int:
-        """How many people the metric looks at."""
+        """Number of people whom the metric covers."""
         return sum(sum(groups) for groups in self.strata)
 
     @property
     def exposed(self) -> int:
-        """How many people a limit to what is revealed holds for: `compliance.records.people.Records.exposed`."""
+        """Number of people for whom a limit on attacks holds: `compliance.records.people.Records.exposed`."""
         return len(self.strata) * min(map(sum, self.strata))
 
     @property
@@ -67,6 +61,6 @@ class Batch:
         return all(min(groups) >= 1 and sum(groups) >= STRATUM_MIN for groups in self.strata)
 
     def sensitivities(self, beta: float | None = None) -> Sensitivities:
-        """Return what the mechanisms calibrate their noise to: see `compliance.mechanisms.mechanism.Question`."""
+        """Return the sensitivities to which mechanisms calibrate noise."""
         counts = self.strata[0] if len(self.strata) == 1 else self.counts
         return sensitivities(self.metric, counts, beta)

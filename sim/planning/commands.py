@@ -1,4 +1,4 @@
-"""Commands of fairwall that try a piece of advice on the table that it is about."""
+"""Commands of fairwall that try a recommendation on the table that it is about."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODELS = 10
 
 
 def plan(seen: Situation, epsilon: float) -> Command:
-    """Ask `fairwall plan audit` the same at another epsilon."""
+    """Return the `fairwall plan audit` command for the same question at another epsilon."""
     asked = vars(seen.columns)
     options = {"data": asked["source"], **asked, "epsilon": f"{epsilon:g}", "within": f"{seen.within:g}"}
     options.pop("source")
@@ -32,7 +32,7 @@ def plan(seen: Situation, epsilon: float) -> Command:
 
 
 def training_run(seen: Situation | None, epsilon: float, **training: str) -> Command:
-    """Play a practice, or a model, of the training game."""
+    """Return the command that plays a practice, or a model, in the training game."""
     settings = [
         *(f"training.{key}={_spelled(value)}" for key, value in training.items()),
         f"training.epsilon={epsilon:g}",
@@ -41,7 +41,7 @@ def training_run(seen: Situation | None, epsilon: float, **training: str) -> Com
 
 
 def mechanism_run(seen: Situation | None, epsilon: float, mechanism: str) -> Command:
-    """Ask compliance about ten models by a mechanism, on part of the table; on Adult where that cannot be dealt."""
+    """Return the command that asks compliance about ten models, on part of the table; on Adult for a small table."""
     settings = [f"compliance.mechanism={mechanism}", f"compliance.epsilon={epsilon:g}"]
     settings += ["compliance.delta=1e-6"] if mechanism == "propose-test-release" else []
     settings += ["developer.strategy=best", f"developer.queries={_MODELS}"]
@@ -71,7 +71,7 @@ def _table(seen: Situation) -> Iterator[str]:
 
 
 def _spelled(value: str | tuple[str, ...]) -> str:
-    """Write a text as `--set` reads it, or several: what would be a number, or another value of TOML, in quotes."""
+    """Return a text or several as `--set` reads them, quoted where TOML would read another type."""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     try:

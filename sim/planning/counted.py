@@ -1,8 +1,8 @@
-r"""Answers from noisy counts: the law of a released gap of one stratum, in closed form for decisions of 0 and 1.
+"""The distribution of one stratum's released gap from noisy counts, in closed form for decisions of 0 and 1.
 
 `compliance.mechanisms.counts` releases N0 as a whole number s in 1 .. n-1 and the centred sum with noise Z. The sum
-over the disadvantaged becomes x = clip(S0 + (s - N0)/2 + Z, a, b), with a = max(0, T - (n-s)) and b = min(T, s) what is
-possible for decisions, T = S0 + S1 the public total. The released gap
+over the disadvantaged becomes x = clip(S0 + (s - N0)/2 + Z, a, b), where decisions allow a = max(0, T - (n-s)) to b =
+min(T, s), and T = S0 + S1 is the public total. The released gap
 
     g' = (T - x)/(n - s) - x/s = T/(n-s) - x n/(s (n-s))
 
@@ -27,18 +27,18 @@ from sim.planning.batch import Batch
 from sim.planning.worst import Array
 
 _REACH = 21.0
-"""In scales; noise beyond has a probability below 1e-9."""
+"""Truncation of the noise on N0, in scales; noise beyond has a probability below 1e-9."""
 
 _ONE_BY_ONE = 240
 _BLOCKS = 120
 
 _TOLERANCE = 1e-9
-"""An answer that is clipped to just within reach is; the last bits of a number do not decide."""
+"""Tolerance at the ends of an interval, so that the last bits of a clipped answer do not decide."""
 
 
 @dataclass(frozen=True)
 class CountedNoise:
-    """The noise of a stratum's counts: on N0, before it is rounded, and on each centred sum."""
+    """The noise of a stratum's counts: on N0, before rounding, and on each centred sum."""
 
     size: Law
     sums: Law
@@ -62,10 +62,9 @@ def counted_noise(batch: Batch) -> CountedNoise:
 
 @dataclass(frozen=True, eq=False)
 class CountedGap:
-    """The law of a stratum's released gap, by the noise on its counts; one draw takes ``numbers`` answers.
+    """The distribution of a stratum's released gap, by the noise on its counts; one draw needs ``numbers`` answers.
 
-    ``n0`` and ``n1`` are the disadvantaged and advantaged people; ``sizes`` and ``chances`` are what N0 may be released
-    as, and how probably, of shape (sizes,).
+    ``sizes`` and ``chances`` are the possible released values of N0 and their probabilities.
     """
 
     n0: int
@@ -77,7 +76,7 @@ class CountedGap:
 
     @classmethod
     def of(cls, n0: int, n1: int, noise: CountedNoise) -> CountedGap:
-        """Find what N0 may be released as: whole numbers, or, where there are very many, blocks of them."""
+        """Return the law with the possible released values of N0: whole numbers, or blocks if there are very many."""
         n, reach = n0 + n1, math.ceil(_REACH * noise.size.scale) + 1
         low, high = max(1, n0 - reach), min(n - 1, n0 + reach)
         last = np.arange(low, high + 1)
@@ -92,10 +91,7 @@ class CountedGap:
         return cls(n0, n1, noise, (first + last) / 2, chances)
 
     def inside(self, low: Array, high: Array, sum0: Array, sum1: Array) -> Array:
-        """Return P(low <= released gap <= high), ends included; 0 where low is above high. All have shape (k,).
-
-        The sums are how many of each group have a decision of 1, in k cases.
-        """
+        """Return P(low <= released gap <= high), or 0 if low > high, for the groups' sums of ones; all shapes (k,)."""
         s, n = self.sizes, self.n0 + self.n1
         total = (sum0 + sum1)[:, np.newaxis]
         least, most = np.maximum(0.0, total - (n - s)), np.minimum(total, s)
@@ -119,7 +115,7 @@ class CountedGap:
         return np.asarray((total - x) / (n - s) - x / s)
 
     def draw_sizes(self, generator: np.random.Generator, size: int) -> Array:
-        """Draw N0 as it is released, shape (size,)."""
+        """Draw released values of N0, shape (size,)."""
         if isinstance(self.noise.size, Laplace):
             up, down = generator.geometric(-math.expm1(-1 / self.noise.size.scale), (2, size))
             moved = (up - down).astype(np.float64)
@@ -129,7 +125,7 @@ class CountedGap:
 
 
 def _at_most(law: Law, moved: NDArray[np.int64]) -> Array:
-    """Return the probability that a whole N0 is moved by at most so much: discrete Laplace, or a rounded Gaussian."""
+    """Return P(N0 moves by at most ``moved``), for discrete Laplace or a rounded Gaussian."""
     if isinstance(law, Laplace):
         # P(D > d) = q^(d+1) / (1+q) for d >= 0, q = exp(-1/scale); the rest by symmetry.
         rate, far = 1 / law.scale, np.where(moved >= 0, moved + 1, -moved)

@@ -1,7 +1,7 @@
-"""What comes first where a model is used, and how much privacy a paper advises there.
+"""Domains where models are used, their priority, and how much privacy a paper advises there.
 
 Section VII-E of Watson, "From Statistical Disclosure Control to Fair AI" (arXiv 2601.17909), names four domains and
-three priorities. The other domains are ours: each is given the priority of the named ones that it is like.
+three priorities. The other domains are ours: each has the priority of the named ones that it resembles.
 """
 
 from __future__ import annotations
@@ -21,14 +21,10 @@ class AdviceError(UserError):
 
 @dataclass(frozen=True)
 class Priority:
-    """What a domain puts first.
+    """The priority of a domain, and the paper's range of epsilon for it.
 
-    Attributes
-    ----------
-    puts_first : what comes first in words, and what is given up for it.
-    above, below : the paper's epsilons lie between these; the ends are left out where `open_ends`.
-    most : the largest epsilon that we would advise; ours where the paper has no upper end.
-    default : the epsilon that is taken where none is given. Ours.
+    ``above`` and ``below`` are the range, its ends left out where `open_ends`; ``most`` is the largest epsilon that we
+    advise, ours where the paper has no upper end; ``default`` is ours.
     """
 
     name: Literal["fairness", "privacy", "balance"]
@@ -40,7 +36,7 @@ class Priority:
     default: float
 
     def place(self, epsilon: float) -> Literal["below", "within", "above"]:
-        """Tell where an epsilon lies."""
+        """Return where an epsilon lies in the paper's range."""
         if epsilon < self.above or (self.open_ends and epsilon == self.above):
             return "below"
         if epsilon > self.below or (self.open_ends and epsilon == self.below):
@@ -49,7 +45,7 @@ class Priority:
 
     @property
     def range(self) -> str:
-        """The paper's epsilons in words."""
+        """The paper's range of epsilon in words."""
         if math.isinf(self.below):
             return f"above {self.above:g}"
         return f"below {self.below:g}" if not self.above else f"from {self.above:g} to {self.below:g}"
@@ -96,7 +92,7 @@ DOMAINS = {
 
 
 def find_domain(name: str) -> Domain:
-    """Look a domain up, however its words are joined; AdviceError with the domains that there are."""
+    """Return a domain by its name, however the words are joined; AdviceError with the known domains."""
     spelled = "-".join(name.lower().replace("_", " ").replace("-", " ").split()).replace("ized", "ised")
     if spelled in DOMAINS:
         return DOMAINS[spelled]
@@ -105,7 +101,7 @@ def find_domain(name: str) -> Domain:
 
 
 def check_numbers(epsilon: float, within: float) -> None:
-    """Refuse numbers that nothing can be advised about, by an AdviceError."""
+    """Raise AdviceError for an epsilon or F about which no advice is possible."""
     if not 0 < epsilon < math.inf:
         raise AdviceError("--epsilon: must be above 0 and finite")
     if not 0 < within < _WIDEST:

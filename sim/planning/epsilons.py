@@ -1,7 +1,7 @@
-"""What each epsilon of a grid buys of one batch, and what it gives away: to choose an epsilon by.
+"""Figures for choosing an epsilon: for each of a grid, the precision one batch would have, and what it would reveal.
 
-How near answers are, whatever the true gap, depends on the sizes of groups and is `sim.planning.audit`'s. How far half
-of the answers are off, and what is given away, is what compliance tells developers: by public numbers alone.
+The half-width that answers keep for every true gap depends on the groups' sizes (`sim.planning.audit`). The median
+error and what is revealed are computed from public numbers alone, as compliance tells them to developers.
 """
 
 from __future__ import annotations
@@ -22,25 +22,21 @@ EPSILONS = (
     *(1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0),
 )
 EPSILON, WITHIN = 0.5, 0.05
-"""Of the batch that is looked at first, and from where the search for a reach sets out, where nobody says otherwise."""
+"""Epsilon of the batch shown first, and the half-width where the search for `Plan.reach` starts, by default."""
 
 _STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _APART = 1.34
-"""No step is farther from the next one."""
+"""Largest ratio of two successive steps."""
 
 
 @dataclass(frozen=True)
 class Bought:
-    """What a batch of one epsilon comes to.
+    """The precision and disclosure of a batch at one epsilon.
 
-    Attributes
-    ----------
-    mechanism : what answers, ``recommended`` resolved.
-    reach : the half-width that 95% of answers keep whatever the true gap, as `sim.planning.audit.Plan.reach`.
-    median_error : of one answer, in the worlds of `fairwall.laws.standings`; None for what does not stand there.
-    revealed : the balanced accuracy of the best attack that is known; None where none is.
-    unlimited : the same if the policy had no ``reveal_max``.
-    one_person : no attack is right about one person aimed at with a higher probability; see `one_person`.
+    ``reach`` is the half-width that 95% of answers keep whatever the true gap (`sim.planning.audit.Plan.reach`);
+    ``median_error`` is None for a mechanism not ranked in `fairwall.laws.standings`; ``revealed`` is the balanced
+    accuracy of the best known attack, or None, and ``unlimited`` the same without the policy's ``reveal_max``;
+    ``one_person`` bounds how often an attack on one person is right (`fairwall.laws.exposure.one_person`).
     """
 
     epsilon: float
@@ -54,13 +50,9 @@ class Bought:
 
 @dataclass(frozen=True)
 class Choices:
-    """The epsilons to choose from, in ascending order, and the half-widths to choose them by.
+    """The epsilons to choose from, and the half-widths to choose them by, both ascending.
 
-    Attributes
-    ----------
-    batch : as asked.
-    widths : ascending, from below what the grid reaches to above what it does.
-    start : the one that is looked at first.
+    ``widths`` reach from below the least half-width of the grid to above its largest; ``start`` is the one shown first.
     """
 
     batch: Batch
@@ -69,23 +61,19 @@ class Choices:
     start: float
 
     def least(self, width: float) -> int | None:
-        """Return the place of the least epsilon whose answers are so near; None where none of the grid is enough."""
+        """Return the index of the smallest epsilon with at most this half-width, or None if the grid has none."""
         return next((i for i, one in enumerate(self.bought) if one.reach is not None and one.reach <= width), None)
 
 
-def choices(batch: Batch, within: float | None = None, told: Callable[[float], None] = lambda _: None) -> Choices:
-    """Look at the grid, and at the batch's own epsilon.
+def choices(batch: Batch, within: float | None = None, progress: Callable[[float], None] = lambda _: None) -> Choices:
+    """Return the choices of the grid and of the batch's own epsilon; PlanError as for `sim.planning.audit.make`.
 
-    PlanError as `sim.planning.audit.make` does.
-
-    Parameters
-    ----------
-    within : the half-width to look at first; None for what the batch reaches, or comes closest to.
-    told : is called with each epsilon that is looked at.
+    ``within`` is the half-width shown first, None for the one that the batch reaches or comes closest to; ``progress``
+    is called with each epsilon computed.
     """
     bought = []
     for answered, reach in reaches(batch, sorted({*EPSILONS, batch.epsilon}), within or WITHIN):
-        told(answered.epsilon)
+        progress(answered.epsilon)
         bought.append(_bought(batch, answered, reach))
     low, high = metric_range(batch.metric)
     reached = [one.reach for one in bought if one.reach is not None]
@@ -115,9 +103,9 @@ def _revealed(batch: Batch, epsilon: float, limit: float) -> float | None:
     return revealed(batch.mechanism, batch.metric, batch.exposed, *spent) if is_known(batch.mechanism) else None
 
 
-def _widths(told: Sequence[float], most: float) -> list[float]:
-    """Return round numbers from just below what is told to just above it, and the last of what is told, below most."""
-    exponents = range(math.floor(math.log10(min(told))) - 1, math.ceil(math.log10(max(told))) + 1)
+def _widths(widths: Sequence[float], most: float) -> list[float]:
+    """Return round half-widths from just below the least to just above the largest, and the last one."""
+    exponents = range(math.floor(math.log10(min(widths))) - 1, math.ceil(math.log10(max(widths))) + 1)
     steps = [float(f"{step}e{exponent}") for exponent in exponents for step in _STEPS]
-    low, high = min(told) / _APART, min(max(told) * _APART, most)
-    return sorted({*(step for step in steps if low < step < high), told[-1]})
+    low, high = min(widths) / _APART, min(max(widths) * _APART, most)
+    return sorted({*(step for step in steps if low < step < high), widths[-1]})

@@ -1,4 +1,4 @@
-"""What a plan's errors are called."""
+"""The error of a plan."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What can be done about a gap or about noise: what each practice trades, and whether it holds what a paper says of it.
+"""Practices against a gap or against noise: their trade-offs, and whether a paper's claims about them hold.
 
-The practices are those of section VII of Watson (arXiv 2601.17909); their names are those of the training game's
-strategies. What is said of each is derived or measured here; where nothing was measured, it says so.
+The practices are those of section VII of Watson (arXiv 2601.17909), by their names in the training game. Each claim is
+derived or measured here; where nothing was measured, the text says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FAILS: Verdict = "does not hold as the paper says it"
 
 @dataclass(frozen=True)
 class Practice:
-    """One thing to do, what it trades for what, and whether the paper's claim of it holds in our own checks."""
+    """A practice, its trade-off, and whether the paper's claim about it holds in our own checks."""
 
     title: str
     trades: str
@@ -26,7 +26,7 @@ class Practice:
 
 
 PLAIN = "plain"
-"""The practice that does nothing besides training; what all others are compared with."""
+"""The practice that adds nothing to training: the baseline for all others."""
 
 PRACTICES = {
     PLAIN: Practice(
@@ -166,4 +166,4 @@ DATA = {
         "plan's answers agree with compliance's own mechanisms by simulation",
     ),
 }
-"""What is done with the data and the budget themselves."""
+"""Measures on the data and the budget themselves."""

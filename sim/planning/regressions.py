@@ -1,14 +1,14 @@
-r"""Many logistic regressions at once, each of some rows of one table and measured on others.
+"""Many logistic regressions at once, each trained on some rows of one table and measured on others.
 
-What is minimised is J of `developer.training.objective`, for K regressions together: a gradient of all of them is one
-pass over the table. Its curvature lies below that of
+The objective is J of `developer.training.objective`, for K regressions together: one gradient of all is one pass over
+the table. Since l'' <= 1/4, its curvature lies below that of
 
-    B = R' R / 4 + Lambda I + u u',    R the rows that are trained on,
+    B = R' R / 4 + Lambda I + u u',    R the rows that are trained on.
 
-since l'' <= 1/4. Steps of B^-1 times the gradient descend therefore (Böhning and Lindsay, 1988), the first one from 0
-is Newton's, and Anderson's mixing of the last steps makes few of them do. R' R is taken to be its share of the whole
-table's. Single precision and a stop at `_STILL` change a few decisions in a thousand: too little for a plan's means to
-notice, and too much for what is released: the developer finds its own one by one.
+Steps of B^-1 times the gradient therefore descend (Böhning and Lindsay, 1988), the first one from 0 is Newton's, and
+Anderson mixing of the last steps makes few of them enough. R' R is taken to be its share of the whole table's. Single
+precision and a stop at `_STILL` change a few decisions in a thousand: too few for a plan's means, too many for a
+released model, which the developer trains on its own.
 """
 
 from __future__ import annotations
@@ -22,18 +22,14 @@ from numpy.typing import NDArray
 Single = NDArray[np.float32]
 
 _BLOCK_ROWS = 2048
-"""So few that what is made of them stays in the processor's cache."""
+"""Rows per block: few enough for their products to stay in the processor's cache."""
 
 _STEPS_MAX, _MIXED, _STILL = 300, 5, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """A table as regressions see it.
-
-    Rows, of shape (n, d), are features, for private regressions scaled to norm 1, and a last column of ones; labels and
-    groups, of shape (n,), are 0 or 1.
-    """
+    """A table: rows (n, d), the last column ones, norm 1 for private regressions; labels and groups (n,), 0 or 1."""
 
     rows: Single
     labels: NDArray[np.uint8]
@@ -47,34 +43,27 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Splits of a table, S of them: which rows are trained on, and which are held out.
-
-    Both are 0 or 1 and have shape (n, S); no row is 1 in both.
-    """
+    """S splits of a table: 1 for rows trained on, and for rows held out, both of shape (n, S) and disjoint."""
 
     train: Single
     held: Single
 
     @property
     def splits(self) -> int:
-        """How many there are."""
+        """Number of splits."""
         return int(self.train.shape[1])
 
     def sizes(self) -> NDArray[np.float64]:
-        """Count the rows that are trained on, shape (S,)."""
+        """Return the number of training rows of each split, shape (S,)."""
         return np.asarray(self.train.sum(0, dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """What K regressions minimise beside their rows' losses: Lambda |w|^2 / 2 + (u w + c)^2 / 2 + b w.
+    """The terms of K objectives besides the rows' losses: Lambda |w|^2 / 2 + (u w + c)^2 / 2 + b w.
 
-    Attributes
-    ----------
-    split : (K,), the split of each.
-    ridge : (K,), Lambda, above 0.
-    tilt, across : (K, d), b and u.
-    beyond : (K,), c.
+    Shapes: ``split`` (K,), the split of each; ``ridge`` (K,), Lambda, above 0; ``tilt`` and ``across`` (K, d), b and u;
+    ``beyond`` (K,), c.
     """
 
     split: NDArray[np.intp]
@@ -85,7 +74,7 @@ class Objective:
 
 
 def minima(design: Design, parts: Parts, of: Objective) -> NDArray[np.float64]:
-    """Minimise, each on the rows that its split trains on; shape (K, d)."""
+    """Return the minimum of each objective on the training rows of its split, shape (K, d)."""
     models, dimension = of.tilt.shape
     share = parts.sizes()[of.split] / len(design.rows)
     bound = share[:, None, None] / 4 * design.squares + of.across[:, :, None] * of.across[:, None, :]
@@ -116,9 +105,9 @@ def minima(design: Design, parts: Parts, of: Objective) -> NDArray[np.float64]:
 
 
 def _mixed(moves: NDArray[np.float64], changes: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Combine the last moves such that, were steps linear, as little as possible would be left of the next one."""
+    """Combine the last moves so that, if steps were linear, the next step would be as small as possible."""
     normal = changes.transpose(0, 2, 1) @ changes
-    # Moves that say the same must not divide by 0.
+    # Linearly dependent moves must not divide by 0.
     normal += 1e-10 * (np.trace(normal, axis1=1, axis2=2)[:, None, None] + 1e-30) * np.eye(normal.shape[1])
     weights = np.linalg.solve(normal, changes.transpose(0, 2, 1) @ step[:, :, None])
     return np.asarray(((moves + changes) @ weights)[:, :, 0])
@@ -140,7 +129,7 @@ def _slopes_of_losses(
 
 
 def _probabilities(logits: Single) -> Single:
-    """Compute them in place. The tanh form of the logistic function avoids overflow."""
+    """Compute probabilities in place. The tanh form of the logistic function avoids overflow."""
     logits *= np.float32(0.5)
     np.tanh(logits, out=logits)
     logits *= np.float32(0.5)
@@ -149,7 +138,7 @@ def _probabilities(logits: Single) -> Single:
 
 
 def totals(design: Design, parts: Parts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Add up, and count, the rows that are trained on, by group: of shape (S, 2, d) and (S, 2)."""
+    """Return the sums and numbers of the training rows by group, of shape (S, 2, d) and (S, 2)."""
     members = [parts.train * (design.groups == group)[:, None] for group in (0, 1)]
     sums = np.stack([(member.T @ design.rows) for member in members], 1)
     return sums.astype(np.float64), np.stack([member.sum(0, dtype=np.float64) for member in members], 1)
@@ -158,10 +147,7 @@ def totals(design: Design, parts: Parts) -> tuple[NDArray[np.float64], NDArray[n
 def gaps_around(
     design: Design, parts: Parts, split: NDArray[np.intp], weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the gaps of mean probabilities on the rows trained on, group 1's less group 0's, and their slopes.
-
-    Of weights of shape (K, d) they have the shapes (K,) and (K, d); a slope is that in the weights.
-    """
+    """Return gaps of mean probabilities on training rows, group 1's less group 0's, shape (K,), and their gradients."""
     _, sizes = totals(design, parts)
     gaps, slopes = np.zeros(len(weights)), np.zeros(weights.shape[::-1], np.float32)
     across = np.ascontiguousarray(weights.T, np.float32)
@@ -178,10 +164,9 @@ def gaps_around(
 def measured(
     design: Design, parts: Parts, split: NDArray[np.intp], weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Measure decisions, 1 from probability 1/2 on, on the rows held out: accuracy and gap, each in [0, 1].
+    """Return accuracy and gap on the rows held out, in [0, 1], of shape (K,) for weights of shape (K, d).
 
-    Of weights of shape (K, d) they have shape (K,): the share of right decisions, and the distance between the groups'
-    rates of ones.
+    Decisions are 1 from probability 1/2 on; the gap is the distance between the groups' rates of ones.
     """
     right, ones = np.zeros(len(weights)), np.zeros((2, len(weights)))
     across = np.ascontiguousarray(weights.T, np.float32)

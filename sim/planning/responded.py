@@ -1,10 +1,9 @@
-r"""Answers from attributes under randomised response: the law of a released gap of one stratum.
+"""The distribution of one stratum's released gap under randomised response, for decisions of 0 and 1.
 
-For decisions of 0 and 1.
 Each person's group is turned over with probability p. Of the S1 advantaged people with a decision of 1 and the S0
 disadvantaged ones, V = S1 - Bin(S1, p) + Bin(S0, p) are advantaged afterwards, and likewise U of those with a decision
-of 0, independently. The released gap is a function of V and U (`fairwall.laws.response.response_estimates`), so that
-its law is a sum over pairs. Where a count may take very many values, they are taken in blocks.
+of 0, independently. The released gap is a function of V and U (`fairwall.laws.response.response_estimates`), so its
+distribution is a sum over pairs, with very many values of a count grouped into blocks.
 """
 
 from __future__ import annotations
@@ -25,10 +24,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class RespondedGap:
-    """The law of a stratum's released gap: n0 disadvantaged and n1 advantaged people, turned over with a probability.
-
-    One draw takes so many answers: ``numbers``.
-    """
+    """The distribution of a stratum's released gap; ``probability`` is that of turning one person's group over."""
 
     n0: int
     n1: int
@@ -54,7 +50,7 @@ class RespondedGap:
         return self.released(sum1 - out1 + in1, others[0] - out0 + in0, sum0 + sum1)
 
     def released(self, v: Array, u: Array, total: float) -> Array:
-        """Return the gap that is released for so many advantaged people with a 1 (v) and a 0 (u), in their shape."""
+        """Return the gap released if v advantaged people have a 1 and u a 0, in the shape of v and u."""
         n = self.n0 + self.n1
         n1, sum1 = response_estimates(v + u, v, n, np.asarray(total), self.probability)
         return np.asarray(np.clip(sum1 / n1 - (total - sum1) / (n - n1), -1, 1))
@@ -62,7 +58,7 @@ class RespondedGap:
 
 @lru_cache(maxsize=256)
 def _law(gap: RespondedGap, zero: float, one: float) -> tuple[Array, Array]:
-    """Return the released gaps in order, and the probability of all before each and of all, shape (gaps + 1,)."""
+    """Return the sorted released gaps, and the probability of all before each and of all, shape (gaps + 1,)."""
     v, v_chances = _kept(one, zero, gap.probability)
     u, u_chances = _kept(gap.n1 - one, gap.n0 - zero, gap.probability)
     gaps = gap.released(np.repeat(v, u.size), np.tile(u, v.size), zero + one)
@@ -85,7 +81,7 @@ def _kept(inside: float, outside: float, p: float) -> tuple[Array, Array]:
 
 
 def _binomial(n: int, p: float) -> tuple[Array, Array]:
-    """Return the values of Bin(n, p) that are not next to impossible, and their probabilities."""
+    """Return the values of Bin(n, p) with a non-negligible probability, and their probabilities."""
     from scipy.special import gammaln, xlog1py, xlogy
 
     reach = _DEVIATIONS * math.sqrt(n * p * (1 - p)) + 20

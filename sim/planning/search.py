@@ -1,4 +1,4 @@
-"""The smallest number at which something holds, rounded so that it can be said."""
+"""Search for the smallest number at which a condition holds, rounded to a few digits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from decimal import ROUND_CEILING, Decimal
 
 
 def first(holds: Callable[[float], bool], start: float, least: float, most: float, close: float = 1.02) -> float | None:
-    """Return a number at which something holds, at most ``close`` times one at which it does not; None for none.
+    """Return a number at which a condition holds, at most ``close`` times one at which it fails; None if there is none.
 
-    What holds at a number is taken to hold above it. The search begins at ``start``, between ``least`` and ``most``.
+    A condition is taken to hold above any such number. The search begins at ``start``, between ``least`` and ``most``.
     """
     low = high = start
     factor = 2.0

@@ -1,8 +1,8 @@
-"""Answers from noisy counts that move towards no gap, as `recommended` gives where noise hides gaps: drawn.
+"""The distribution, by draws, of answers that `recommended` shrinks towards 0 where noise hides gaps.
 
-How far an answer moves depends on all answers of its batch (`fairwall.laws.counts`), so that its law depends on the
-other models too. Two cases are drawn: the other models are like the one that is judged, and they show no gap at all,
-which moves that one farthest.
+How far an answer moves depends on all answers of its batch (`fairwall.laws.counts`), so its distribution depends on the
+other models too. Two cases are drawn: the other models equal the judged one, or they have no gap at all, which moves
+the judged one farthest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sim.planning.counted import CountedGap
 
 @dataclass(frozen=True)
 class ShrunkGap:
-    """The law of a stratum's released gap, of one of m models; ``counted`` is the law before answers move.
+    """The distribution of a stratum's released gap, for one of m models; ``counted`` is the one before shrinking.
 
     The batch's other models have the same sums if ``others_alike``, else no gap.
     """
@@ -30,7 +30,7 @@ class ShrunkGap:
 
     @property
     def numbers(self) -> int:
-        """How many answers one draw takes."""
+        """Number of answers that one draw needs."""
         return self.queries
 
     def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""What advice takes from a table: the groups, their labels, and the errors that sampling and noise make."""
+"""The figures of a table that advice uses: the groups, their labels, and the errors of sampling and noise."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ _NORMAL_95 = 1.959964
 
 @dataclass(frozen=True)
 class Situation:
-    """A table as it was named, its people, and an epsilon, asked for a gap within F. Secret: nothing here has noise.
-
-    ``audit`` is what `fairwall plan audit` answers for one model's statistical parity gap.
-    """
+    """A table as named, and `fairwall plan audit`'s answer for one model's statistical parity gap. Secret: no noise."""
 
     columns: Columns
     table: Table
@@ -29,13 +26,13 @@ class Situation:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many people are disadvantaged, and advantaged."""
+        """Number of disadvantaged and of advantaged people."""
         ((n0, n1),) = self.audit.batch.strata
         return n0, n1
 
     @property
     def people(self) -> int:
-        """How many there are in both groups."""
+        """Number of people in both groups."""
         return sum(self.sizes)
 
     @property
@@ -45,7 +42,7 @@ class Situation:
 
     @property
     def share(self) -> float:
-        """Its share."""
+        """The smaller group's share of all people."""
         return self.sizes[self.smallest] / self.people
 
     @property
@@ -56,10 +53,10 @@ class Situation:
 
     @property
     def sampling_errors(self) -> tuple[float, float]:
-        """The standard error of each group's label rate as the population's."""
+        """The standard error of each group's label rate as an estimate of the population's."""
         n0, n1 = self.sizes
         counts = self.table.counts
-        # As if two more people had been asked, one of each label: a rate of 0 among few people is not certain.
+        # With two more people, one of each label: a rate of 0 among few people is not certain.
         return (
             of_sampling((counts.n10 + 1) / (n0 + 2), n0),
             of_sampling((counts.n11 + 1) / (n1 + 2), n1),
@@ -67,30 +64,27 @@ class Situation:
 
     @property
     def noise_errors(self) -> tuple[float, float]:
-        """The error of each group's rate released at epsilon, by Laplace noise on one count."""
+        """The error of each group's rate released at epsilon, with Laplace noise on one count."""
         return of_noise(self.epsilon, self.sizes[0]), of_noise(self.epsilon, self.sizes[1])
 
     @property
     def reach(self) -> float:
-        """How far the labels' gap is from the population's in 95 of 100 samples, without any noise."""
+        """Half-width of the 95% interval of the labels' gap around the population's, without any noise."""
         return _NORMAL_95 * math.hypot(*self.sampling_errors)
 
     @property
     def people_for_reach(self) -> int:
-        """How many people with these shares bring `reach` down to F."""
+        """Number of people, with these shares, that brings `reach` down to F."""
         return math.ceil(self.people * (self.reach / self.within) ** 2)
 
 
 def look(columns: Columns, epsilon: float, within: float) -> Situation:
-    """Read a table, and compute what it allows."""
+    """Read a table, and compute its figures."""
     table = load(columns)
     return judge(columns, table, epsilon, within)
 
 
 def judge(columns: Columns, table: Table, epsilon: float, within: float) -> Situation:
-    """Compute what a table allows.
-
-    Raises PlanError for an epsilon or F that is out of range, or a table that is too small to be audited at all.
-    """
+    """Compute a table's figures; PlanError for epsilon or F out of range, or a table too small to be audited."""
     batch = Batch("sp", table.counts, 1, epsilon, 0.0, "recommended", "clamp", REVEAL_MAX)
     return Situation(columns, table, epsilon, within, make(batch, within))

@@ -1,4 +1,4 @@
-"""The two groups and labels of a table, counted."""
+"""Read a table, and count its two groups and labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sim.datasets.roles import Asked
 
 @dataclass(frozen=True)
 class Columns:
-    """A table, and its columns' roles and values as somebody named them; None where left to the table."""
+    """A table, and the roles and values of its columns as the user named them; None where the table decides."""
 
     source: str
     protected: str
@@ -35,15 +35,10 @@ class Columns:
 
 @dataclass(frozen=True)
 class Table:
-    """What a plan takes from a table.
+    """The parts of a table that a plan uses.
 
-    Attributes
-    ----------
-    counts : people by label and group. Secret.
-    groups : what the disadvantaged and the advantaged are called.
-    outcome : what label 1 is.
-    left_out : rows that are in neither group, in words; empty where there are none.
-    roles : which column plays which part, nothing left open.
+    ``counts`` are secret. ``groups`` are the names of the disadvantaged and the advantaged group, ``outcome`` the
+    meaning of label 1, ``left_out`` the rows in neither group, in words; ``roles`` are complete.
     """
 
     name: str
@@ -54,15 +49,14 @@ class Table:
     roles: Roles
 
 
-def load(asked: Columns) -> Table:
+def load(names: Columns) -> Table:
     """Read a shipped table by its name, or a CSV or Parquet file by its path, and count.
 
-    Raises DataError in one line on what is wrong with the file, a column or a value: a group that is absent, a target
-    that never varies, a column of which nobody says what its values mean.
+    Raises DataError in one line on a file, column or value: for example an absent group, or a target that never varies.
     """
-    source, protected, target = asked.source, asked.protected, asked.target
-    groups, others = asked.disadvantaged or None, asked.negative or None
-    parts = Asked(protected, asked.advantaged, groups, target, asked.positive, (), others)
+    source, protected, target = names.source, names.protected, names.target
+    groups, others = names.disadvantaged or None, names.negative or None
+    parts = Asked(protected, names.advantaged, groups, target, names.positive, (), others)
     if source in SHIPPED:
         path, roles = SHIPPED[source].path, SHIPPED[source].roles(parts)
     else:
@@ -96,10 +90,7 @@ def load(asked: Columns) -> Table:
 
 
 def load_rows(source: str, table: Table, drop: Sequence[str]) -> Rows:
-    """Read the features of a table's people, but for dropped columns.
-
-    Raises DataError in one line on which column cannot be a feature, and why.
-    """
+    """Read the features of a table's people, but for dropped columns; DataError for a column that is no feature."""
     roles = table.roles
     return datasets.load(
         source,
@@ -114,10 +105,7 @@ def load_rows(source: str, table: Table, drop: Sequence[str]) -> Rows:
 
 
 def _left_open(column: Values, option: str) -> str:
-    """Return the value of 1 where nobody needs to say it; DataError where that would be a guess.
-
-    Of two groups it is either: which of them is called advantaged makes no difference to a plan.
-    """
+    """Return the value that means 1, or raise DataError; which of two groups is advantaged changes no plan."""
     there = column.there
     if len(there) == 1:
         raise DataError(f"{column.where} is {there[0]!r} in every row; it must have two values")

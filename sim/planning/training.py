@@ -1,12 +1,10 @@
-"""Whether a model can be trained at epsilon that is accurate and fair enough, told from a table like the user's.
+"""Search for a model that is accurate and fair enough at epsilon, on a table like the user's.
 
-*Can be trained* means: there is a setting of the developer's private regressions such that a training with it, on three
-quarters of the table, has on average an accuracy of at least U and a gap of at most F on the last quarter. The average
-is over which quarter is held out, and over the noise. The gap is that of demographic parity, the distance between the
-two groups' rates of positive decisions. A constant decision counts as a model too; its gap is 0 at every epsilon.
-
-The setting is chosen on some trainings and judged on others, so that being chosen does not flatter it. Nothing that is
-done here is private: it looks at the table without noise.
+*Can be trained* means: a setting of the developer's private regressions, trained on three quarters of the table, has on
+average an accuracy of at least U and a gap of at most F on the last quarter. The average is over the quarter held out
+and the noise. The gap is that of demographic parity, the distance between the two groups' rates of positive decisions.
+A constant decision counts as a model too; its gap is 0 at every epsilon. The setting is chosen on some trainings and
+judged on others, to avoid a bias. Nothing here is private: the table is read without noise.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from sim.planning.search import first
 from sim.planning.trainings import Outcomes, free, outcomes, private
 
 PARTS = 4
-"""One in so many rows is held out, each of them once in a round."""
+"""Number of parts of a table; each is held out once in a round."""
 
 EPSILON_MAX, TIMES_MAX = 100.0, 1000.0
 _EPSILON_MIN, _MEMBERS_MIN = 1e-4, 8
@@ -40,10 +38,7 @@ _CHOOSE, _CHOOSE_AGAIN, _JUDGE = 0, 1, 2
 
 @dataclass(frozen=True)
 class Demands:
-    """What a model is to be: of a gap of at most F, in [0, 1], and an accuracy of at least U, in (0, 1).
-
-    Epsilon and delta are the model's, the group statistics that it was trained with included.
-    """
+    """A gap of at most F, in [0, 1], and an accuracy of at least U, in (0, 1), at a model's whole epsilon and delta."""
 
     epsilon: float
     delta: float
@@ -63,7 +58,7 @@ class Demands:
 
 @dataclass(frozen=True)
 class Measure:
-    """What trainings came to: the mean, the standard deviation of one, and how many there were."""
+    """The mean of some trainings, the standard deviation of one, and their number."""
 
     mean: float
     spread: float
@@ -77,10 +72,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Judged:
-    """How trainings with one setting came out, on people that they did not see.
-
-    Accuracy and gap are in [0, 1]; ``both`` is the share of trainings that meet both demands.
-    """
+    """Results of trainings with one setting, on other people; ``both`` is the share that meets both demands."""
 
     setting: Regression
     accuracy: Measure
@@ -90,7 +82,7 @@ class Judged:
 
     @property
     def margin(self) -> float:
-        """By how much the worse mean exceeds, or below 0 misses, what is demanded."""
+        """The smaller margin of the two means over their demands; below 0 for a demand missed."""
         return min(self.accuracy.mean - self.demands.min_accuracy, self.demands.max_gap - self.gap.mean)
 
     @property
@@ -100,7 +92,7 @@ class Judged:
 
     @property
     def undecided(self) -> bool:
-        """Whether the mean that decides is within two standard errors of what is demanded."""
+        """Whether the deciding mean is within two standard errors of its demand."""
         over = self.accuracy.mean - self.demands.min_accuracy, self.demands.max_gap - self.gap.mean
         errors = self.accuracy.error, self.gap.error
         if self.holds:
@@ -108,28 +100,29 @@ class Judged:
         return all(margin > -2 * error for margin, error in zip(over, errors, strict=True))
 
 
-def _judged(setting: Regression, found: Outcomes, demands: Demands) -> Judged:
+def _judged(setting: Regression, results: Outcomes, demands: Demands) -> Judged:
     accuracy, gap = (
-        Measure(float(values.mean()), float(values.std(ddof=1)), values.size) for values in (found.accuracy, found.gap)
+        Measure(float(values.mean()), float(values.std(ddof=1)), values.size)
+        for values in (results.accuracy, results.gap)
     )
-    met = (found.accuracy >= demands.min_accuracy) & (found.gap <= demands.max_gap)
+    met = (results.accuracy >= demands.min_accuracy) & (results.gap <= demands.max_gap)
     return Judged(setting, accuracy, gap, float(met.mean()), demands)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
-    """What can be trained on a table, and what it would take.
+    """The models that can be trained on a table, and the epsilon and number of people that would be enough.
 
     Attributes
     ----------
-    groups : how many people are in the disadvantaged and the advantaged group.
+    groups : people in the disadvantaged and the advantaged group.
     constant : the accuracy of the constant decision for the commoner label.
     best : the best setting at epsilon; None where the constant decision meets the demands.
     most_accurate, least_gap : the best mean accuracy, and the least mean gap, of any setting at epsilon.
-    free : the best regression without privacy, where the answer is not yes.
+    free : the best regression without privacy, where the answer is not a clear yes.
     epsilon : about the smallest epsilon that is enough; None where none up to `EPSILON_MAX` is, or none is needed.
     people : about how many people are enough at epsilon, with the same shares; None likewise, up to `TIMES_MAX` times.
-    people_least : the least number that was looked for.
+    people_least : the least number that was tried.
     """
 
     demands: Demands
@@ -150,7 +143,7 @@ class TrainingPlan:
 
     @property
     def undecided(self) -> bool:
-        """Whether more trainings than there were may turn the answer."""
+        """Whether more trainings might change the answer."""
         return self.best is not None and self.best.undecided
 
     @property
@@ -160,12 +153,12 @@ class TrainingPlan:
 
     @property
     def everybody(self) -> int:
-        """How many people the table has in its two groups."""
+        """Number of people in the table's two groups."""
         return sum(self.groups)
 
     @property
     def binding(self) -> str | None:
-        """What cannot be met at epsilon: accuracy, gap (but by a constant decision), each, or pair: both at once."""
+        """The demand not met: accuracy, gap (constant decisions apart), each, or pair for both at once; else None."""
         if self.holds:
             return None
         inaccurate, unfair = self.most_accurate < self.demands.min_accuracy, self.least_gap > self.demands.max_gap
@@ -179,11 +172,10 @@ class TrainingPlan:
         return 2 * math.sqrt(accuracy * (1 - accuracy) / self.everybody), 2 * gap
 
 
-def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: None, seed: int = 0) -> TrainingPlan:
-    """Answer for the user's table, and search for what would be enough; the same seed gives the same plan.
+def make(rows: Rows, demands: Demands, progress: Callable[[str], None] = lambda _: None, seed: int = 0) -> TrainingPlan:
+    """Return the plan for the user's table; the same seed gives the same plan.
 
-    ``told`` is told what is being tried, in a few words. Raises PlanError if a group has fewer people than there are
-    parts.
+    ``progress`` is called with what is being tried. Raises PlanError if a group has too few people to hold some out.
     """
     groups = int((rows.protected == 0).sum()), int((rows.protected == 1).sum())
     if min(groups) < _MEMBERS_MIN:
@@ -195,25 +187,25 @@ def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: N
     least = min(everybody, max(4 * PARTS, math.ceil(_MEMBERS_MIN * everybody / min(groups))))
     if constant >= demands.min_accuracy:
         return TrainingPlan(demands, groups, constant, None, constant, 0.0, None, None, None, least)
-    told(f"epsilon {demands.epsilon:,g}")
+    progress(f"epsilon {demands.epsilon:,g}")
     trying = Trying(design_of(rows), demands, seed)
     best, tried = trying.at(demands.epsilon, everybody, thorough=True)
     reference = None
     if not best.holds or best.undecided:
-        told("without privacy")
+        progress("without privacy")
         reference = _without_privacy(trying, rows)
 
     def at_epsilon(epsilon: float) -> bool:
-        told(f"epsilon {epsilon:,.4g}")
+        progress(f"epsilon {epsilon:,.4g}")
         try:
             return best.holds if epsilon == demands.epsilon else trying.at(epsilon, everybody)[0].holds
-        except PlanError:  # so large a delta, at so small an epsilon
+        except PlanError:  # delta is too large for this epsilon
             return False
 
     def at_people(people: float) -> bool:
         if (people >= everybody) == best.holds or people == everybody:
             return best.holds
-        told(f"{people:,.0f} people")
+        progress(f"{people:,.0f} people")
         return trying.at(demands.epsilon, round(people))[0].holds
 
     epsilon = first(
@@ -225,7 +217,7 @@ def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: N
     )
     people, most = None, TIMES_MAX * everybody
     if epsilon is not None or (reference is not None and reference.holds):
-        # Noise is about as much smaller in more people as at a larger epsilon.
+        # Noise falls about as much with more people as with a larger epsilon.
         about = everybody * (1.0 if epsilon is None else epsilon / demands.epsilon)
         people = first(at_people, min(max(about, least), most), least, most, _CLOSE)
     return TrainingPlan(
@@ -246,16 +238,16 @@ def _without_privacy(trying: Trying, rows: Rows) -> Judged:
     reference = trying.without_privacy()
     if reference.holds:
         return reference
-    # Rows are scaled for privacy's sake; without it they may stay as they are.
+    # Rows are scaled for privacy alone; without privacy they need not be.
     other = replace(trying, design=design_of(rows, scaled=False)).without_privacy()
     return max(reference, other, key=lambda judged: judged.margin)
 
 
 @dataclass(frozen=True, eq=False)
 class Trying:
-    """Settings, chosen for demands on some splits of a table and judged on others.
+    """A search that chooses settings on some splits of a table and judges them on others.
 
-    The seed of splits and noise is the same at every epsilon and size, so that these alone make a difference.
+    The seed of splits and noise is the same at every epsilon and size, so that only these make a difference.
     """
 
     design: Design
@@ -263,10 +255,10 @@ class Trying:
     seed: int
 
     def at(self, epsilon: float, people: int, *, thorough: bool = False) -> tuple[Judged, Outcomes]:
-        """Judge the best setting at epsilon, on so many people; give all settings' outcomes when it was chosen, too.
+        """Judge the best setting at epsilon for this many people; also return all settings' outcomes at the choice.
 
-        Fewer people than there are are drawn from the table. Of more, each row is taken to be there several times:
-        noise is then what it would be, and what the rows tell is no more than they do.
+        Fewer people than the table has are drawn from it. For more, each row counts several times: the noise is that of
+        the larger table, but the rows carry no more information.
         """
         everybody = len(self.design.labels)
         times = max(1.0, people / everybody)
@@ -305,24 +297,24 @@ class Trying:
 
 
 def _in_order(tried: Outcomes, demands: Demands) -> NDArray[np.intp]:
-    """Order settings by their worse mean, each in standard deviations of trainings; the best one first."""
+    """Order settings by their worse margin, in standard deviations of trainings, the best first."""
     by_accuracy = (tried.accuracy.mean(1) - demands.min_accuracy) / (tried.accuracy.std(1).mean() + 1e-9)
     by_gap = (demands.max_gap - tried.gap.mean(1)) / (tried.gap.std(1).mean() + 1e-9)
     return np.asarray(np.minimum(by_accuracy, by_gap).argsort()[::-1])
 
 
 def design_of(rows: Rows, *, scaled: bool = True) -> Design:
-    """Return a table as regressions see it: private ones with every row scaled to norm 1."""
+    """Return a table as regressions read it; scaled to rows of norm 1 for private ones."""
     features = unit(rows.features) if scaled else rows.features
     single = np.column_stack([features, np.ones(len(features))]).astype(np.float32)
     return Design(single, rows.labels, rows.protected)
 
 
 def quarters(groups: NDArray[np.uint8], people: int, splits: int, rng: np.random.Generator) -> Parts:
-    """Draw people, deal each group out into parts, hold out one part after the other, and start again.
+    """Draw people, deal each group into `PARTS` parts, and hold out one part after the other; then draw again.
 
-    Of the n people, whose groups are given, so many are drawn, at least `PARTS` of each group; the groups' shares stay.
-    `PARTS` splits in turn are of the same people.
+    About ``people`` of the n people, whose groups are given, are drawn, at least `PARTS` of each group, with the
+    groups' shares kept.
     """
     n = len(groups)
     train, held = (np.zeros((n, splits), np.float32) for _ in range(2))

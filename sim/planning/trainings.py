@@ -1,7 +1,7 @@
 """The developer's regressions, trained on many splits of one table at once.
 
-The same models as those of `developer.training.regression`, by the same draws, found in passes over the table that many
-of them share (`sim.planning.regressions`): trained one after the other they would take thirty times as long on Adult.
+The models and draws are those of `developer.training.regression`, but many share each pass over the table
+(`sim.planning.regressions`); one by one they would take thirty times as long on Adult.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from sim.planning.regressions import Design, Objective, Parts, gaps_around, meas
 _STRENGTHS, _STATISTICS, _KAPPAS, _RIDGES = (0.1, 0.3, 1.0, 10.0), (0.3, 0.6), (0.1, 0.02), (1.0, 25.0)
 _TELLINGS = 3
 _ENTRIES = 2_000_000
-"""Of the matrices that one batch of regressions holds."""
+"""Most matrix entries in one batch of regressions."""
 
 
 def private(epsilon: float, delta: float, times: float = 1.0) -> tuple[Regression, ...]:
-    """Return the settings that are tried: PrivLR and PFLR* over a grid, each of epsilon and delta in all.
+    """Return the private settings to try: PrivLR and PFLR* over a grid, each with this total epsilon and delta.
 
-    With little noise (epsilon above 1, or rows many ``times``) the grid has a third ridge, as heavy as that of epsilon
-    1: a model that is kept small has a smaller gap, and what can be done at an epsilon can be done at a larger one.
+    With little noise (epsilon above 1, or rows counted ``times``) the grid has a third ridge, as heavy as that of
+    epsilon 1: a heavy ridge keeps the gap small, and what can be done at an epsilon can be done at a larger one.
     """
     plenty = max(1.0, epsilon * times)
     kappas = _KAPPAS if plenty == 1 else (*_KAPPAS, _KAPPAS[-1] / plenty)
@@ -45,13 +45,13 @@ def private(epsilon: float, delta: float, times: float = 1.0) -> tuple[Regressio
 
 
 def free() -> tuple[Regression, ...]:
-    """Return the settings without privacy: LR and FairLR over the same strengths."""
+    """Return the settings to try without privacy: LR and FairLR over the same strengths."""
     fair = [Regression(strength=mu, tellings=_TELLINGS, ridge=weight) for mu in _STRENGTHS for weight in _RIDGES]
     return (*(Regression(ridge=weight) for weight in _RIDGES), *fair)
 
 
 class Outcomes(NamedTuple):
-    """How decisions on held-out rows came out: each of shape (settings, trainings), in [0, 1]."""
+    """Accuracy and gap of decisions on held-out rows, each of shape (settings, trainings), in [0, 1]."""
 
     accuracy: NDArray[np.float64]
     gap: NDArray[np.float64]
@@ -60,14 +60,14 @@ class Outcomes(NamedTuple):
 def outcomes(
     design: Design, parts: Parts, settings: Sequence[Regression], seeds: Sequence[int], times: float = 1.0
 ) -> Outcomes:
-    """Train every setting, all with a budget or all without, once on every split, and measure on the rows held out.
+    """Train every setting on every split, and measure accuracy and gap on the rows held out.
 
-    A private regression is that of `developer.training.train` with its split's seed. It is as if every row trained on
-    were there so many ``times``, above 0: noise then weighs less, sampling as much. Raises PlanError if no perturbation
-    is known to keep so large a delta.
+    Either all settings have a budget or none has. A private regression is that of `developer.training.train` with its
+    split's seed. Each training row counts ``times``, above 0: noise then weighs less, sampling error as much. Raises
+    PlanError if no perturbation is known to satisfy so large a delta.
     """
-    limits = import_module("threadpoolctl")  # which scikit-learn's users have, and which says nothing of its types
-    # Such products are too small for several threads, which wait for one another where others work too.
+    limits = import_module("threadpoolctl")  # installed with scikit-learn, and untyped
+    # The products are too small for several threads, which would wait for each other on a busy machine.
     with limits.threadpool_limits(1):
         if settings[0].budget is None:
             objective = _free(parts, settings, design.rows.shape[1])
@@ -90,7 +90,7 @@ def _trained(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     weights = minima(design, parts, of)
     if like.budget is None and strengths.any():
-        # As the developer's: the gap of mean probabilities, to first order around what the last telling led to.
+        # As the developer does: the gap of mean probabilities, to first order around the last solution.
         weights = np.zeros_like(weights)
         for _ in range(_TELLINGS):
             gaps, slopes = gaps_around(design, parts, of.split, weights)
@@ -144,12 +144,12 @@ def _unit_noise(size: int, pure: bool, rng: np.random.Generator) -> NDArray[np.f
 
 @functools.cache
 def _spread(epsilon: float, delta: float) -> float:
-    """Return what unit noise is multiplied by for a vector that one record changes by `ROW_NORM`."""
+    """Return the noise scale for a vector that one record changes by at most `ROW_NORM`."""
     return ROW_NORM * gaussian_multiplier(epsilon, delta) if delta > 0 else ROW_NORM / epsilon
 
 
 def _tilt_spread(epsilon: float, delta: float) -> float:
-    """Return the same for the perturbation: see `developer.training.objective.perturbation`."""
+    """Return the noise scale of the perturbation: see `developer.training.objective.perturbation`."""
     spread = _spread(epsilon, delta / 2)
     if delta > 0 and epsilon < ROW_NORM**2 / (2 * spread**2):
         raise PlanError(f"--delta: {2 * delta:g} is so large that no perturbation is known to keep it")

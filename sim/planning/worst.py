@@ -1,11 +1,10 @@
-"""The least favourable models of a batch: for which true gap an answer is near it least probably.
+"""The least favourable models of a batch: those whose answer is least probably near its true gap.
 
-The true gap is not known before the batch is asked, and where answers are clamped, or counts are released, the law of
-the error depends on it: so the least probability over all models counts, and the promise holds whatever the gap is.
-Models decide 0 or 1 here, so that a model is two counts in each stratum: how many of each group get a 1. Few people
-are gone through one by one; many by a lattice that gets finer around the least probabilities.
-
-Where there is no closed form, probabilities are shares of draws, with a standard error.
+The true gap is not known before the batch is answered, and where answers are clamped, or counts are released, the
+error's distribution depends on it: so the least probability over all models counts, and the promise holds for any gap.
+Models decide 0 or 1 here: a model is two counts in each stratum, the people of each group with a 1. For few people all
+models are tried; for many, a lattice that gets finer around the least probabilities. Where there is no closed form,
+probabilities are shares of draws, with a standard error.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from sim.planning.errors import PlanError
 
 Array: TypeAlias = NDArray[np.float64]
 Sums: TypeAlias = tuple[Array, Array]
-"""How many of a stratum's disadvantaged and advantaged people get a 1, in k cases: shape (k,) each."""
+"""Disadvantaged and advantaged people of a stratum with a decision of 1, in k cases: shape (k,) each."""
 
 _STRICTLY = 2e-9
 _ALL = 4000
@@ -40,18 +39,18 @@ _FINALISTS = 2
 
 
 class Computed(Protocol):
-    """The law of a stratum's released gap, where it has a closed form."""
+    """The distribution of a stratum's released gap, where it has a closed form."""
 
     def inside(self, low: Array, high: Array, sum0: Array, sum1: Array) -> Array:
         """Return P(low <= released gap <= high) in k cases, shape (k,)."""
 
 
 class Drawn(Protocol):
-    """The law of a stratum's released gap, by draws."""
+    """The distribution of a stratum's released gap, by draws."""
 
     @property
     def numbers(self) -> int:
-        """How many answers one draw takes."""
+        """Number of answers that one draw needs."""
 
     def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> Array:
         """Draw released gaps, shape (size,)."""
@@ -59,16 +58,11 @@ class Drawn(Protocol):
 
 @dataclass(frozen=True)
 class Worst:
-    """The least favourable model.
+    """The least favourable model, and the probability that its released gap is within reach of its true gap.
 
-    Attributes
-    ----------
-    probability : that the released gap is within reach of the true gap.
-    error : the probability's standard error, 0 where it is computed.
-    gap : the model's true gap.
-    ones : how many disadvantaged and advantaged people get a 1, in each stratum; None where only the gap matters.
-    rates : the same as shares of the groups.
-    case : which of the laws it is the worst for, where there are several.
+    ``error`` is the probability's standard error, 0 where it is computed. ``ones`` and ``rates`` are numbers and shares
+    of the groups' people with a 1 in each stratum, unless only the gap matters. ``case`` is the index of the laws
+    drawn.
     """
 
     probability: float
@@ -81,23 +75,20 @@ class Worst:
 
 @dataclass(frozen=True)
 class Near:
-    """What is asked of an answer: to be near the metric's true gap, within F, for (n0, n1) people in each stratum."""
+    """The demand on an answer: within F of the metric's true gap, for (n0, n1) people in each stratum."""
 
     metric: Metric
     groups: Sequence[tuple[int, int]]
     within: float
 
     def worst(self, probability: float, ones: tuple[tuple[int, int], ...], error: float = 0.0, case: int = 0) -> Worst:
-        """Say how probable it is for the model that turned out to be the least favourable."""
+        """Return the least favourable model with its true gap and rates."""
         rates = tuple((s0 / n0, s1 / n1) for (n0, n1), (s0, s1) in zip(self.groups, ones, strict=True))
         return Worst(probability, error, true_gap(self.metric, self.groups, ones), ones, rates, case)
 
 
 def least_computed(near: Near, laws: Sequence[Computed]) -> Worst:
-    """Find the least favourable model, by the closed form of each stratum's law.
-
-    The metric is a difference of means, absolute or not, or ``eodds_max``.
-    """
+    """Return the least favourable model by closed forms, for ``eodds_max`` or a difference of means."""
     groups = near.groups
     if len(groups) > 1 and math.prod((n0 + 1) * (n1 + 1) for n0, n1 in groups) <= _ALL:
         models = [range(n + 1) for pair in groups for n in pair]
@@ -109,7 +100,6 @@ def least_computed(near: Near, laws: Sequence[Computed]) -> Worst:
 
 
 def _starts(near: Near, laws: Sequence[Computed]) -> list[tuple[tuple[int, int], ...]]:
-    """Choose where to start: with one stratum, which is gone through as a whole, it does not matter."""
     groups = near.groups
     if len(groups) == 1:
         return [((0, 0),)]
@@ -122,7 +112,7 @@ def _starts(near: Near, laws: Sequence[Computed]) -> list[tuple[tuple[int, int],
         for i in range(len(groups))
     ]
     found = probabilities(near, laws, sums)
-    # The last stratum's model is what the first step keeps: each start has another one.
+    # The first step keeps the last stratum's model, so each start has a different one.
     starts: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
     for i in np.argsort(found, kind="stable"):
         starts.setdefault(models[i][-1], models[i])
@@ -132,7 +122,6 @@ def _starts(near: Near, laws: Sequence[Computed]) -> list[tuple[tuple[int, int],
 def _descend(
     near: Near, laws: Sequence[Computed], ones: list[tuple[int, int]]
 ) -> tuple[float, tuple[tuple[int, int], ...]]:
-    """Find the least probability stratum by stratum, the other one's model as found so far."""
     best, strata = math.inf, len(near.groups)
     for i in [*range(strata), *range(strata - 1)]:
 
@@ -146,7 +135,7 @@ def _descend(
 
 
 def computed_at(near: Near, laws: Sequence[Computed], ones: tuple[tuple[int, int], ...]) -> Worst:
-    """Compute the probability for one model; arguments as for `least_computed`."""
+    """Return the probability for one model; arguments as for `least_computed`."""
     sums = [(np.array([float(s0)]), np.array([float(s1)])) for s0, s1 in ones]
     return near.worst(float(probabilities(near, laws, sums)[0]), ones)
 
@@ -163,7 +152,7 @@ def probabilities(near: Near, laws: Sequence[Computed], sums: Sequence[Sums]) ->
     largest = np.maximum.reduce([np.abs(gap) for gap in gaps])
 
     def all_at_most(x: Array) -> Array:
-        # No gap is farther from 0 than x, in any stratum: they are independent.
+        # The probability that no stratum's gap is farther from 0 than x; strata are independent.
         return np.asarray(np.multiply.reduce([law.inside(-x, x, *pair) for law, pair in zip(laws, sums, strict=True)]))
 
     below = largest - within - _STRICTLY
@@ -171,10 +160,7 @@ def probabilities(near: Near, laws: Sequence[Computed], sums: Sequence[Sums]) ->
 
 
 def least_drawn(near: Near, alternatives: Sequence[Sequence[Drawn]]) -> Worst:
-    """Find the least favourable of some models by draws, from the strata's laws.
-
-    Where these depend on more than the model, each case of that is an alternative.
-    """
+    """Return the least favourable of some models by draws; ``alternatives`` has the strata's laws of each case."""
     models = [list(_few(n0, n1, near.within)) for n0, n1 in near.groups]
     first = []
     for case, laws in enumerate(alternatives):
@@ -200,25 +186,25 @@ def drawn_at(
     case: int,
     draws: int | None = None,
 ) -> Worst:
-    """Draw for one model and one case of the laws; arguments as for `least_drawn`."""
+    """Return the probability for one model and one case of the laws, by draws; arguments as for `least_drawn`."""
     laws = alternatives[case]
     if draws is None:
         draws = min(_DRAWS, max(_DRAWS_MIN, _NUMBERS // max(law.numbers for law in laws)))
     gaps = [_drawn(law, pair, draws, i) for i, (law, pair) in enumerate(zip(laws, ones, strict=True))]
     share = _share(near, gaps, ones)
-    # Not 0 where all draws agree: one more might not.
+    # Not 0 where all draws agree: a further draw might differ.
     error = math.sqrt(max(share * (1 - share), 1 / draws) / draws)
     return near.worst(share, ones, error, case)
 
 
 def true_gap(metric: Metric, groups: Sequence[tuple[int, int]], ones: Sequence[tuple[int, int]]) -> float:
-    """Return what the metric says of a model, given how many of each group get a 1 in each stratum."""
+    """Return the metric of a model, given the people of each group with a 1 in each stratum."""
     gaps = [s1 / n1 - s0 / n0 for (n0, n1), (s0, s1) in zip(groups, ones, strict=True)]
     return float(metric.of_gaps([np.array([gap]) for gap in gaps])[0])
 
 
 def _drawn(law: Drawn, ones: tuple[int, int], draws: int, stratum: int) -> Array:
-    # The same noise for every model, as far as it is drawn in the same way.
+    # The same seed, so the same noise for every model where the law draws alike.
     return law.draw(float(ones[0]), float(ones[1]), np.random.default_rng((_SEED, stratum)), draws)
 
 
@@ -232,12 +218,11 @@ def _gaps(groups: tuple[int, int], sums: Sums) -> Array:
 
 
 def _least_of_one(probability: Callable[[Sums], Array], n0: int, n1: int) -> tuple[float, tuple[int, int]]:
-    """Find the least probability over one stratum's models."""
     if (n0 + 1) * (n1 + 1) <= _ALL:
         return _least_among(probability, _lattice(np.arange(n0 + 1.0), np.arange(n1 + 1.0)))[0]
     rates = np.linspace(0, 1, _LATTICE)
     sums = _lattice(np.rint(rates * n0), np.rint(rates * n1))
-    # With 0 and 1 exchanged the gap and its error change their signs.
+    # Half of the lattice is enough: exchanging 0 and 1 changes the signs of the gap and its error.
     half = sums[0] / n0 + sums[1] / n1 <= 1 + 1 / min(n0, n1)
     sums = sums[0][half], sums[1][half]
     found = _least_among(probability, sums)
@@ -269,7 +254,7 @@ def _lattice(first: Array, second: Array) -> Sums:
 
 
 def _few(n0: int, n1: int, within: float) -> Iterator[tuple[int, int]]:
-    """Give models to draw: with and without gaps that are large against what is asked, at two overall rates."""
+    """Yield models to draw, with gaps small and large compared with F, at two overall rates."""
     for rate, factors in ((0.5, (0.0, 0.5, 1.05, 1.5, 2.0, 3.0, 1 / within)), (0.2, (0.0, 1.05, 2.0))):
         for gap in (factor * within for factor in factors):
             share = n1 / (n0 + n1)

@@ -1,1 +1,1 @@
-"""Plays a run: starts the parties, deals, records, and injects the faults that a scenario names."""
+"""Plays a run: starts the parties, deals the trials, records messages, and injects the scenario's faults."""

@@ -1,8 +1,8 @@
-"""What goes wrong between the parties on purpose: proxies on their connections, and signals to their processes.
+"""Fault injection between the parties: proxies on their connections, and signals to their processes.
 
-A proxy stands between a caller and whom it calls, and passes bytes on; the caller is told the proxy's address. The
-connection is encrypted from end to end, so a proxy can keep bytes back or spoil them, but nothing that it spoils is
-ever taken for a message. A fault happens once in a run: a resumed run is played without it.
+A proxy stands between a caller and a server and forwards bytes; the caller gets the proxy's address instead of the
+server's. The connection is encrypted from end to end, so a proxy can delay, drop or corrupt bytes, but a corrupted
+message is never accepted. A fault happens once in a run: a resumed run does not repeat it.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 _HOST = "127.0.0.1"
 _READ_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 10
-"""What a throttled link passes on at once."""
+"""Bytes that a throttled link forwards at a time."""
 
 _AFTER_BITS = 11
-"""A drawn fault happens within the first so many bits' worth of a trial's bytes, early ones as likely as late ones."""
+"""Log2 of the largest byte offset in a trial at which a drawn fault strikes. The offset is log-uniform."""
 
 _FOR_GOOD = 0.1
-"""How many of the drawn blackholes and pauses do not end by themselves."""
+"""Share of the drawn blackholes and pauses that never end by themselves."""
 
 
 def planned(scenario: Scenario, number: int) -> tuple[Fault, ...]:
-    """List the faults of a trial, by its number in the run: those that the scenario names, and those that are drawn."""
+    """Return the faults of a trial, by its number in the run: the scenario's named faults, then the drawn ones."""
     faults = scenario.faults
     if faults is None:
         return ()
-    # By the trial's number: what goes wrong in one trial does not depend on which others are played.
+    # Seeded by the trial's number: the faults of one trial do not depend on which other trials are played.
     chance = random.Random(f"{faults.seed} {number}")  # noqa: S311 - a game's dice
     steps = scenario.steps()
     named = [fault for fault in faults.at if fault.trial == number]
@@ -68,10 +68,10 @@ def planned(scenario: Scenario, number: int) -> tuple[Fault, ...]:
 
 
 class Proxy:
-    """Stands in front of one server for one caller, and passes bytes on, except where a fault strikes.
+    """A proxy for one caller of one server, which forwards bytes except where a fault strikes.
 
-    Where the server listens, "host:port", may be told later, but before anybody calls. ``on_fault`` is told of a fault
-    when its moment has come, before it happens, from another thread.
+    ``server``, "host:port", may be set later, but before the first call. ``on_fault`` runs just before, in another
+    thread.
     """
 
     def __init__(self, server: str = "", on_fault: Callable[[Fault], None] = lambda _: None) -> None:
@@ -89,11 +89,11 @@ class Proxy:
 
     @property
     def address(self) -> str:
-        """What the caller is told."""
+        """The address to give the caller instead of the server's."""
         return f"{_HOST}:{self._door.getsockname()[1]}"
 
     def arm(self, faults: Sequence[Fault]) -> None:
-        """Begin to count bytes anew, and wait for the moments of these faults; what is still going on ends."""
+        """End the current faults, restart the byte counts, and wait for the moments of these faults."""
         with self._changed:
             self._waiting = sorted(faults, key=lambda fault: fault.after)
             self._passed = {"server": 0, "client": 0}
@@ -103,16 +103,16 @@ class Proxy:
             self._changed.notify_all()
 
     def befall(self, fault: Fault) -> None:
-        """Have a fault happen to the next bytes that come its way."""
+        """Apply a fault to the next bytes in its direction."""
         with self._changed:
             due = fault.model_copy(update={"after": self._passed[fault.towards]})
             self._waiting = sorted([*self._waiting, due], key=lambda fault: fault.after)
 
     def close(self) -> None:
-        """Break every connection, and take no more."""
+        """Break every connection, and accept no more."""
         self.arm(())
         with contextlib.suppress(OSError):
-            self._door.shutdown(socket.SHUT_RDWR)  # wakes who waits in accept
+            self._door.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in accept
         self._door.close()
         with self._changed:
             for end in self._open:
@@ -127,7 +127,6 @@ class Proxy:
             threading.Thread(target=self._connect, args=(caller,), daemon=True).start()
 
     def _connect(self, caller: socket.socket) -> None:
-        """Carry one connection until both its directions have ended."""
         with caller, contextlib.suppress(OSError):
             host, _, port = self.server.rpartition(":")
             with socket.create_connection((host, int(port))) as server:
@@ -146,7 +145,7 @@ class Proxy:
                         self._open -= ends
 
     def _carry(self, source: socket.socket, sink: socket.socket, towards: str) -> None:
-        """Pass on what comes one way, until it ends."""
+        """Forward one direction of a connection until it ends."""
         try:
             while data := source.recv(_READ_BYTES):
                 for part, fault in self._parts(data, towards):
@@ -163,7 +162,7 @@ class Proxy:
             _break(sink)
 
     def _parts(self, data: bytes, towards: str) -> list[tuple[bytes, Fault | None]]:
-        """Cut what came where faults begin, each with its fault; what comes before the first has none."""
+        """Split received bytes where faults begin; return each part with its fault, None for the first part."""
         with self._changed:
             before = self._passed[towards]
             after = self._passed[towards] = before + len(data)
@@ -173,7 +172,7 @@ class Proxy:
         return [(data[start:end], fault) for (start, end), fault in zip(pairwise(cuts), (None, *due), strict=True)]
 
     def _pass_on(self, data: bytes, sink: socket.socket, towards: str, fault: Fault | None) -> bool:
-        """Send what a fault leaves of some bytes; whether the direction goes on."""
+        """Send the bytes that a fault leaves; return whether the direction stays open."""
         half = len(data) // 2
         match fault.kind if fault is not None else "":
             case "drop":
@@ -197,7 +196,6 @@ class Proxy:
         return True
 
     def _send(self, data: bytes, sink: socket.socket, towards: str) -> None:
-        """Send bytes as fast as the link is."""
         with self._changed:
             slow = self._slow.get(towards)
         if slow is not None and slow.kind == "delay":
@@ -211,7 +209,7 @@ class Proxy:
             sink.sendall(piece)
 
     def _sleep(self, seconds: float) -> None:
-        """Wait, but no longer than the trial lasts."""
+        """Wait, but not beyond the trial's end."""
         with self._changed:
             began = self._round
             self._changed.wait_for(lambda: self._round != began, seconds)
@@ -223,9 +221,9 @@ class Proxy:
 
 
 class Injector:
-    """Has the faults of a run happen: a proxy on each link, and an ear at the referee's door.
+    """Injects the faults of a run: a proxy on each link, and a wrapper around the referee's calls for faults at steps.
 
-    The run's folder keeps which have happened.
+    The run's folder records which faults have happened.
     """
 
     def __init__(self, folder: RunFolder) -> None:
@@ -239,28 +237,28 @@ class Injector:
 
     @property
     def detours(self) -> dict[str, str]:
-        """What each caller is told in place of a server's address, by link."""
+        """The proxy's address by link, which the link's caller gets instead of the server's."""
         return {link: proxy.address for link, proxy in self._proxies.items()}
 
     def lead_to(self, server: str, address: str) -> None:
-        """Tell where a server listens, before anybody calls it."""
+        """Set a server's address, before the first call to it."""
         for link, proxy in self._proxies.items():
             if link.endswith(f"-{server}"):
                 proxy.server = address
 
     def meet(self, announced: Mapping[str, Announced]) -> None:
-        """Take note of the parties, before they are told of one another."""
+        """Register the parties' processes and addresses, before the parties learn one another's addresses."""
         for name, party in announced.items():
             self._processes[name] = party.process
             self.lead_to(name, party.address)
 
     def watch(self, servicer: Any) -> Any:
-        """Give a servicer whose calls are noticed: they are a trial's steps."""
+        """Return a servicer that reports each call: the referee's calls are a trial's steps."""
         return _Watched(servicer, self._step)
 
     @contextlib.contextmanager
     def trial(self, scenario: Scenario, number: int) -> Iterator[None]:
-        """Have a trial's faults happen while the context lasts, but for those that did before; then all is well."""
+        """Inject a trial's faults while the context lasts, except those that happened before; on exit, undo all."""
         happened = {(fault["trial"], fault["fault"]) for fault in self._folder.faults()}
         numbered = dict(enumerate(planned(scenario, number), start=1))
         due = [fault for k, fault in numbered.items() if (number, k) not in happened]
@@ -280,7 +278,7 @@ class Injector:
                 self._wake(party)
 
     def close(self) -> None:
-        """Take the proxies away."""
+        """Close the proxies."""
         for proxy in self._proxies.values():
             proxy.close()
 
@@ -302,7 +300,7 @@ class Injector:
                 self._proxies[fault.link].befall(fault)
 
     def _happen(self, fault: Fault) -> None:
-        """Write down that a fault happens, and do to a process what a proxy cannot."""
+        """Record a fault, and signal its party's process if it has one: a proxy cannot do that."""
         original = fault.model_copy(update={"after": 0}) if fault.step is not None else fault
         with self._lock:
             self._folder.add_fault({"fault": self._numbers[original], **original.model_dump(exclude_none=True)})
@@ -329,7 +327,7 @@ class Injector:
 
 
 class _Watched:
-    """A servicer that reports each call before it answers."""
+    """A servicer that reports each call before answering."""
 
     def __init__(self, servicer: Any, saw: Callable[[str], None]) -> None:
         self._servicer = servicer

@@ -1,7 +1,7 @@
-"""Sessions played at once, each in a process and with three parties of its own: through joblib, here or on a cluster.
+"""Sessions in parallel, each a process with its own three parties: through joblib, on this machine or a cluster.
 
-Every session takes the next trial that nobody has taken, so none waits for another at the end. They meet in the run's
-folder alone (`sim.runs.tray`): a worker is told where that is, and reads the scenario and the run's key there.
+Every session takes the next free trial, so none waits for another at the end. Sessions communicate only through the
+run's folder (`sim.runs.tray`): a worker gets the folder's path, and reads the scenario and the run's key there.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from sim.runs.trials import Turn, ranges, schedule
 from sim.scenarios.sweep import plugins_of
 
 BACKENDS = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
-"""What plays sessions at once, by joblib's name for it, and the package that it needs: the extra of the same name."""
+"""The package that each joblib backend needs, by the backend's name; the extra to install has the same name."""
 
 _LOOK_SECONDS = 0.2
 _OPEN_SECONDS = 0.02
 _PATIENCE_SECONDS = 30.0
-"""A run's process that has shown no pulse for so long is gone, wherever it was."""
+"""Seconds without a change of the pulse after which a run's process counts as dead, on whatever machine it ran."""
 
 _LEAVE_SECONDS = 20.0
-"""How long sessions that are told to leave are waited for; each gives its parties less."""
+"""Longest wait, in seconds, for sessions that were asked to leave; a session gives its parties less."""
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """How many sessions are played at once, and through which of ``BACKENDS``."""
+    """The number of sessions in parallel, and their backend, one of ``BACKENDS``."""
 
     count: int = 1
     backend: str = "loky"
 
     def require(self) -> None:
-        """Refuse, by `JobsRefused`, a backend that is unknown or not installed."""
+        """Raise `JobsRefused` for fewer than one session, or a backend that is unknown or not installed."""
         if self.count < 1:
             raise JobsRefused(f"--jobs: {self.count}: at least 1 session is played at once")
         if self.backend not in BACKENDS:
@@ -69,15 +69,15 @@ class Jobs:
 
 
 ONE = Jobs()
-"""The run's own process plays, alone."""
+"""The default: the run's own process plays alone."""
 
 
 class JobsRefused(UserError):
-    """A way to play at once that is not there. Its text is one line that names the option."""
+    """A backend that is not available, or a bad number of sessions. Its text is one line that names the option."""
 
 
 class TrialsMissing(RunFailed):
-    """Sessions that ended with trials unfinished, which its text names."""
+    """Unfinished trials of sessions that have ended. The text names the trials."""
 
 
 def play_at_once(
@@ -89,10 +89,10 @@ def play_at_once(
     programs: Mapping[str, str],
     meanwhile: Callable[[], None],
 ) -> None:
-    """Play some of a run's trials in several sessions, and write each into ``trials.jsonl`` when it is its turn.
+    """Play trials of a run in parallel sessions, and append each to ``trials.jsonl`` in the order of the schedule.
 
-    The folder holds the scenario by now, and all workers reach it by the same path. ``on_trial`` is told how many
-    trials are finished; ``on_start``, at the end, what confined the parties of each session, in the order of their
+    The folder already holds the scenario, and all workers reach it by the same path. ``on_trial`` gets the number of
+    finished trials; ``on_start``, at the end, gets the confinement of the parties of each session, in the order of the
     transcripts. ``programs`` and ``meanwhile`` are as in `Start`.
     """
     tray = Tray.new(folder.path)
@@ -120,7 +120,7 @@ def play_at_once(
         tray.open()
         while not workers.over.wait(_LOOK_SECONDS):
             collect()
-            if jobs.backend == "ray":  # as it starts, Ray puts a handler before ours, that prints a stack
+            if jobs.backend == "ray":  # while starting, Ray installs a handler before ours that prints a stack
                 signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
     finally:
         tray.end()
@@ -144,16 +144,16 @@ def play_at_once(
 
 
 def _beat(tray: Tray, over: threading.Event) -> None:
-    """Keep a tray's pulse going, whatever else the run's process does."""
     beats = 0
     while not over.wait(_LOOK_SECONDS):
         tray.beat(beats := beats + 1)
 
 
 class _Workers(threading.Thread):
-    """Waits for joblib in a thread of its own, so that an interrupt can end the sessions in order.
+    """A thread that waits for joblib, so that an interrupt can end the sessions in order.
 
-    ``over`` is set at the end; not ``join``, which takes the thread for ended if a signal interrupts it (Python 3.11).
+    ``over`` is set at the end. Do not use ``join``: it takes the thread for ended if a signal interrupts it (Python
+    3.11).
     """
 
     def __init__(self, tasks: Sequence[tuple[Any, ...]], jobs: Jobs) -> None:
@@ -174,7 +174,7 @@ class _Workers(threading.Thread):
                 self._is_started = True
                 parallel = joblib.Parallel(n_jobs=self._jobs.count, batch_size=1, pre_dispatch="all")
                 came = parallel(joblib.delayed(play_session)(*task) for task in self._tasks)
-        except BaseException as error:  # sessions return what they fail with; a worker may be interrupted as it starts
+        except BaseException as error:  # sessions return their failures; a worker may be interrupted while starting
             self._lost = error
         else:
             self.errors = [error for error in came if error is not None]
@@ -182,7 +182,7 @@ class _Workers(threading.Thread):
             self.over.set()
 
     def epitaph(self) -> str:
-        """Tell why sessions ended that finished too little, and failed with nothing."""
+        """Return why sessions ended too early without an error of their own."""
         if self._is_started:
             return "a worker was lost" + (f" ({type(self._lost).__name__})" if self._lost is not None else "")
         first, *_ = str(self._lost).splitlines() or [""]
@@ -191,7 +191,7 @@ class _Workers(threading.Thread):
 
 @contextlib.contextmanager
 def _backend(jobs: Jobs) -> Iterator[None]:
-    """Have joblib play through a backend while the context lasts: on the cluster it is configured for, or else here."""
+    """Make joblib use a backend while the context lasts: on the configured cluster if any, else on this machine."""
     import joblib
 
     if jobs.backend == "loky":
@@ -204,7 +204,7 @@ def _backend(jobs: Jobs) -> Iterator[None]:
             with joblib.parallel_config("loky"):
                 yield
         finally:
-            # Sessions are over by now, or lost.
+            # All sessions are over by now, or lost.
             get_reusable_executor(kill_workers=True).shutdown(wait=True)
     elif jobs.backend == "dask":
         dask, distributed = import_module("dask"), import_module("distributed")
@@ -235,9 +235,9 @@ def _backend(jobs: Jobs) -> Iterator[None]:
 
 
 def _leave_interrupts() -> None:
-    """Keep Ctrl-C from what this thread will start: a terminal tells all its processes, and the run's own ends them.
+    """Block Ctrl-C in processes that this thread starts: a terminal signals all, and the run's process ends them.
 
-    The process that keeps track of what workers share is started first: that lifts the block (before Python 3.13).
+    The resource tracker is started first: starting it later would lift the block (before Python 3.13).
     """
     multiprocessing.resource_tracker.ensure_running()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -253,13 +253,13 @@ def play_session(
     runner: int,
     job: int,
 ) -> Exception | None:
-    """Play in this process, which may be on another machine, trials that no other session has taken.
+    """Play the listed trials that no other session has taken; this process may be on another machine.
 
-    All sessions together play the trials that are numbered so in the run. The run's process, the ``runner``, may be
-    this one's parent; ``job`` says which of the sessions this is, from 1, and names the parties' logs. What is given is
-    what ended the session, and with it all the others; None where all is well, or another had ended it.
+    All sessions share ``numbers``, the trials' numbers in the run. ``runner`` is the process id of the run's process,
+    which may be this one's parent; ``job``, from 1, numbers the session and names the parties' logs. Returns the error
+    that ended the session, and thereby all sessions; None if there was none, or another session failed first.
     """
-    limits = import_module("threadpoolctl")  # which joblib's users have, and which says nothing of its types
+    limits = import_module("threadpoolctl")  # comes with scikit-learn, and has no type annotations
     folder, tray = RunFolder(Path(path), run), Tray(Path(path) / tray_name)
     over, table, is_child = threading.Event(), Table(), os.getppid() == runner
     threading.Thread(target=_watch, args=(tray, table, over, runner if is_child else None), daemon=True).start()
@@ -279,7 +279,7 @@ def play_session(
             return None
 
         def ready() -> None:
-            # As the check did to find the data well: while parties start, and before the first trial needs the table.
+            # Repeat the check's deal while the parties start, before the first trial needs the table.
             GAMES[sweep.game].deal(first[0], first[1], "check", WRITTEN_DOWN)
             while not tray.is_open():
                 if over.wait(_OPEN_SECONDS) or tray.pulse() is None:
@@ -302,19 +302,19 @@ def play_session(
             )
     except Exception as error:
         if not tray.end():
-            return None  # it follows from what ended another session, or from an interrupt
+            return None  # a consequence of another session's failure, or of an interrupt
         if not isinstance(error, (RunFailed, UserError, OSError)):
-            error.add_note(traceback.format_exc())  # which is lost on the way to another process
+            error.add_note(traceback.format_exc())  # the traceback is lost on the way to another process
         return error
     finally:
         over.set()
         if is_child and os.getppid() != runner:
-            os._exit(1)  # nobody is left to work for, which joblib's worker would notice in minutes only
+            os._exit(1)  # the run's process is gone, which joblib's worker would notice only after minutes
     return None
 
 
 def _watch(tray: Tray, table: Table, over: threading.Event, parent: int | None) -> None:
-    """End a session when the pulse is gone or, because its process is, does not change any more."""
+    """End a session when the pulse is gone or stale, or the parent process has died."""
     seen, since = tray.pulse(), time.monotonic()
     while not over.wait(_LOOK_SECONDS):
         pulse = tray.pulse()

@@ -1,4 +1,4 @@
-"""Authorities, and the certificates they issue. A run's is minted for it alone, its key dropped once all have one."""
+"""Certificate authorities and the certificates they issue. A run's authority is its own, and its key is not kept."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _VALID = timedelta(days=30)
 def mint(
     run: str, parties: Sequence[str] = PARTIES, *, developers: Sequence[str] = (), valid: timedelta = _VALID
 ) -> dict[str, Credentials]:
-    """Mint an authority and one certificate a party, a named developer's as ``developer-<name>``, with P-256 keys.
+    """Create an authority and one certificate per party, a named developer's as ``developer-<name>``, with P-256 keys.
 
-    The run's id, or the deployment's name, becomes part of DNS names: lower-case letters, digits and hyphens. A
-    deployment's named developers serve nothing, and only a server's certificate may stand for a server.
+    ``run``, the run's id or the deployment's name, becomes part of DNS names: lower-case letters, digits and hyphens.
+    Named developers of a deployment serve nothing, and only a server's certificate is valid for a server.
     """
     until = datetime.now(UTC) + valid
     authority = Authority.new(run, until)
@@ -33,17 +33,14 @@ def mint(
 
 @dataclass(frozen=True)
 class Authority:
-    """The one whose word both sides of a connection trust.
-
-    Parties know it by ``pem``: its certificate, which comes first, and whatever stands behind that.
-    """
+    """A certificate authority; ``pem`` is its certificate, then any certificates behind it, as the parties get them."""
 
     pem: str
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey = field(repr=False)
 
     @classmethod
     def new(cls, run: str, until: datetime) -> Self:
-        """Mint one for a run or a deployment."""
+        """Create an authority for a run or a deployment."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _common_name(f"fairwall {run}")
         certificate = (
@@ -56,11 +53,11 @@ class Authority:
 
     @property
     def certificate(self) -> x509.Certificate:
-        """Its own."""
+        """The authority's certificate."""
         return x509.load_pem_x509_certificate(self.pem.encode())
 
     def issue(self, run: str, party: str, name: str = "", *, until: datetime) -> Credentials:
-        """Make a key, and a certificate that says whose it is; only a server's may stand for a server."""
+        """Issue a key and a certificate for a party; only a server's certificate is valid for a server."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri_of(run, party, name))]
         uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -96,14 +93,14 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        # A clock that is a little behind must still find the certificate valid.
+        # A clock that is a little behind must still accept the certificate.
         .not_valid_before(datetime.now(UTC) - timedelta(minutes=5))
         .not_valid_after(until)
     )
 
 
 def _common_name(text: str) -> x509.Name:
-    # At most 64 characters; it tells people what they look at, and programs nothing.
+    # At most 64 characters; for people only, no program reads it.
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
 
 

@@ -1,8 +1,8 @@
 """Starts the parties' processes, watches them, and leaves none behind.
 
-A child gets its configuration, private key included, on stdin; it answers with its address on stdout: readiness is a
-handshake, never a sleep. Nothing secret stands in a command line or an environment. A child ends when its stdin closes,
-so it ends with the runner however the runner ends.
+A child process gets its configuration, private key included, on stdin, and answers with its address on stdout:
+readiness is a handshake, never a sleep. No secret is on a command line or in an environment. A child ends when its
+stdin closes, so it ends with the runner however the runner ends.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from sim.play.programs import said
 from sim.scenarios.sweep import Sweep, plugins_of
 
 CALLS = {"compliance": "developer", "developer": "compliance", "adversary": "developer"}
-"""Whose service a party is a client of, besides the referee's."""
+"""The party whose service each party calls, besides the referee's."""
 
 _HOST = "127.0.0.1"
 _LEAVE_SECONDS = 4.0
-"""How long the parties together have to leave, before those that have not are killed."""
+"""Seconds that the parties together have for leaving; then the remaining ones are killed."""
 
 _LAST_WORDS_SECONDS = 0.3
-"""How long a party that a plug-in ends may outlive one that called it."""
+"""Seconds by which a party that a plug-in ends may outlive a party that called it."""
 
 _START_SECONDS = 120.0
-"""How long a program that is not ours may take until it says where it listens."""
+"""Seconds that an external program may take until it announces its address."""
 
 _LINE_MOST = 1 << 16
 _LOG_LINES = 5
@@ -57,15 +57,15 @@ class PartyDied(RunFailed):
 
 
 class ConfinementMissing(UserError):
-    """A layer of confinement that a scenario demands and the system does not give. Its text is one line."""
+    """A layer of confinement that a scenario demands and the system does not provide. Its text is one line."""
 
 
 @dataclass(frozen=True)
 class Party:
     """A running party.
 
-    ``errors`` are what one of ours said before it had its log; None for a program that is not ours, which always had
-    it.
+    ``errors`` is the stderr of one of our parties until it opens its log; None for an external program, whose stderr
+    goes to the log from the start.
     """
 
     name: str
@@ -86,14 +86,14 @@ class Party:
         return self.errors is not None
 
     def failure(self) -> TrialFailed:
-        """Tell how the process ended: what a plug-in did, where that ended it."""
+        """Return the failure of an ended process: `PluginFailed` if a plug-in ended it."""
         lines = [line for line in self._said().decode(errors="replace").splitlines() if line.startswith("plug-in ")]
         if self.process.returncode == plugins.STATUS and lines:
             return PluginFailed(lines[-1])
         return TrialFailed(self.epitaph())
 
     def epitaph(self) -> str:
-        """Tell how the process ended: its name, its exit status, its last log lines."""
+        """Return a description of how the process ended: the party's name, the exit status, and the last log lines."""
         status = self.process.returncode
         ended = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
         lines = self._said().decode(errors="replace").splitlines()[-_LOG_LINES:]
@@ -104,7 +104,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Announced:
-    """What a party says when it is ready: where it listens ("" if nowhere), and which layers confine its process."""
+    """A ready party: its address ("" if none), its layers of confinement, and its process."""
 
     address: str
     layers: list[dict[str, Any]]
@@ -113,16 +113,16 @@ class Announced:
 
 @dataclass(frozen=True)
 class Start:
-    """How parties are started.
+    """Options for starting the parties.
 
     Attributes
     ----------
-    programs : the commands of programs that play in our parties' place, by party: they are started with ``--config -``
-        added, get the same configuration on stdin, and answer in the same way.
-    waiting : processes of ours that were started before, by party. They are taken out of it.
-    meanwhile : what is to be done while they start. If it raises, nothing is played.
-    detours : what a caller is told in place of the address of who serves, by link: "<caller>-<server>".
-    log_suffix : what tells the logs of these parties from those of others in the same folder.
+    programs : commands of programs that replace our parties, by party. They are started with ``--config -`` added, get
+        the same configuration on stdin, and answer the same way.
+    waiting : processes of ours that were started before, by party; used ones are removed.
+    meanwhile : called while the parties start. If it raises, nothing is played.
+    detours : addresses to give a caller instead of the server's, by link: "<caller>-<server>".
+    log_suffix : distinguishes these parties' logs from others in the same folder.
     """
 
     programs: Mapping[str, str] = field(default_factory=dict)
@@ -134,14 +134,14 @@ class Start:
 
 @dataclass(frozen=True)
 class Plugged:
-    """The plug-ins that our parties may run, and how long a call of one may take."""
+    """The plug-ins that our parties may run, and the most seconds that a call of one may take."""
 
     plugins: Sequence[Plugin] = ()
     seconds: float = SECONDS
 
     @classmethod
     def of(cls, sweep: Sweep, *others: str) -> Plugged:
-        """Give those that a scenario names, and others by their names."""
+        """Return the plug-ins that a scenario names, with ``others`` added by name."""
         return cls(plugins_of(sweep, *others), sweep.scenario.scenario.plugin_seconds or SECONDS)
 
 
@@ -160,11 +160,11 @@ def launch(
     start: Start = Start(),
     plugged: Plugged = UNPLUGGED,
 ) -> Iterator[dict[str, Announced]]:
-    """Run the named parties' processes for as long as the context lasts, and tell what each said, by party.
+    """Run the named parties' processes while the context lasts; yield what each announced, by party.
 
-    ``referee`` is the referee's address; ``elsewhere`` tells where those listen who are not started here, and whom the
-    others call. The folder ``logs`` gets one log a party. ``on_death`` is told, from another thread, of a party that
-    ends while the context lasts.
+    ``referee`` is the referee's address; ``elsewhere`` has the addresses of servers that are not started here. The
+    folder ``logs`` gets one log per party. ``on_death`` gets, from another thread, a party that ends while the context
+    lasts. Raises `PartyDied` if a party ends before it is ready.
     """
     leaving = threading.Event()
     parties: list[Party] = []
@@ -172,7 +172,7 @@ def launch(
     try:
         places = {name: elsewhere.get(name) or _reserve(kept) for name in sorted(set(CALLS.values()))}
         for name in names:
-            # Beside the logs: what a runner that is killed leaves behind is with the run.
+            # Beside the logs: what a killed runner leaves behind stays with the run.
             scratch = kept.enter_context(tempfile.TemporaryDirectory(prefix=f"scratch-{name}-", dir=logs.parent))
             told = {server: start.detours.get(f"{name}-{server}", place) for server, place in places.items()}
             reached = start.detours.get(f"{name}-referee", referee)
@@ -188,7 +188,7 @@ def launch(
         for party in parties:
             threading.Thread(target=_watch, args=(party, parties, leaving, on_death), daemon=True).start()
         yield announced
-        # Played to the end: each has been told so, and closes its transcript before it leaves.
+        # Played to the end: every party knows, and closes its transcript before it leaves.
         leaving.set()
         _wait(parties)
     finally:
@@ -198,11 +198,8 @@ def launch(
 
 
 def _reserve(kept: contextlib.ExitStack) -> str:
-    """Choose where a party will listen, so that others can be confined to it beforehand; "" where it cannot be chosen.
-
-    The port is the system's choice, and no other process is given it while a socket that never listens is bound to it.
-    """
-    if sys.platform != "linux":  # elsewhere the party itself could not have it either
+    """Reserve a port by binding a socket that never listens, so that others can be confined to it; "" if impossible."""
+    if sys.platform != "linux":  # elsewhere the party could not bind the reserved port either
         return ""
     place = kept.enter_context(socket.socket())
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -222,7 +219,7 @@ def _start(
     plugged: Plugged,
 ) -> Party:
     if command is not None:
-        with log.open("ab") as stderr:  # a resumed run keeps what it logged before
+        with log.open("ab") as stderr:  # a resumed run keeps its earlier log
             process = processes.begin([*shlex.split(command), "--config", "-"], stderr)
         errors = None
     else:
@@ -248,7 +245,7 @@ def _start(
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         config |= {"transcript": str(path), "record": recording.mode, "scenario_digest": recording.scenario_digest}
     assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):  # it died: its missing address tells
+    with contextlib.suppress(BrokenPipeError):  # the party died: its missing address shows that
         process.stdin.write(json.dumps(config) + "\n")
         process.stdin.flush()
     return Party(credentials.party, process, log, errors)
@@ -273,7 +270,7 @@ def _announced(party: Party) -> Announced:
 
 
 def _watch(party: Party, parties: Sequence[Party], leaving: threading.Event, on_death: Callable[[Party], None]) -> None:
-    """Wait until a party ends, and tell of it, or of another that a plug-in ended: this one may have called that."""
+    """Wait until a party ends, and report it, or another that a plug-in ended: this party may have called that one."""
     party.process.wait()
     if leaving.is_set():
         return
@@ -286,18 +283,18 @@ def _watch(party: Party, parties: Sequence[Party], leaving: threading.Event, on_
 
 
 def _end(parties: list[Party]) -> None:
-    """Close every stdin, wait for all of them together, and kill what has not left."""
+    """Close every stdin, wait for all parties together, and kill those that have not left."""
     try:
         for party in parties:
             assert party.process.stdin is not None
             with contextlib.suppress(BrokenPipeError):
                 party.process.stdin.close()
         _wait(parties)
-    finally:  # also where a second interrupt ends the wait
+    finally:  # also if a second interrupt ends the wait
         for party in parties:
             party.process.kill()
             if not party.is_ours:
-                # It leads a group of its own: what it started ends with it.
+                # It leads its own process group: what it started ends with it.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(party.process.pid, signal.SIGKILL)
             party.process.wait()
@@ -308,7 +305,6 @@ def _end(parties: list[Party]) -> None:
 
 
 def _wait(parties: list[Party]) -> None:
-    """Give all of them together the time to leave."""
     deadline = time.monotonic() + _LEAVE_SECONDS
     for party in parties:
         with contextlib.suppress(subprocess.TimeoutExpired):

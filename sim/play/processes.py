@@ -1,7 +1,7 @@
-"""Our parties' processes: each starts, imports what it needs to be confined, and waits for its configuration.
+"""Our parties' processes: each starts, imports what it needs before confinement, and waits for its configuration.
 
-This needs no library itself, so that they can be started before anything else is: what a run imports takes as long as
-what its parties import, and there are two cores.
+This module imports no library, so the processes can start before anything else: a run's imports take as long as its
+parties', and both proceed at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAMES = ("compliance", "developer", "adversary")
 
 @dataclass(frozen=True)
 class Waiting:
-    """A process that waits for its configuration, and what it says on stderr until it has a log."""
+    """A process waiting for its configuration, and its stderr until a log is open."""
 
     process: subprocess.Popen[str]
     errors: IO[bytes]
@@ -28,7 +28,7 @@ class Waiting:
 
 @contextlib.contextmanager
 def waiting(names: Sequence[str] = NAMES) -> Iterator[dict[str, Waiting]]:
-    """Start parties' processes; what is still in the dictionary at the context's end is ended."""
+    """Start parties' processes; those still in the dictionary at the context's end are killed."""
     started: dict[str, Waiting] = {}
     try:
         for name in names:
@@ -43,13 +43,13 @@ def waiting(names: Sequence[str] = NAMES) -> Iterator[dict[str, Waiting]]:
 
 def start(name: str) -> Waiting:
     """Start one of our parties' processes."""
-    # -I: neither the caller's environment nor its working directory decides which code of ours runs.
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 - the process's, until it ends
+    # -I: neither the caller's environment nor its working directory decides which of our code runs.
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - the process owns it until it ends
     return Waiting(begin([sys.executable, "-I", "-m", name, "--config", "-"], errors), errors)
 
 
 def begin(command: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[str]:
-    """Start a party's process, whoever's program it is."""
+    """Start a party's process, ours or an external program."""
     return subprocess.Popen(  # noqa: S603 - our own interpreter and packages, or what the user names
         command,
         stdin=subprocess.PIPE,
@@ -57,14 +57,14 @@ def begin(command: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[str]:
         stderr=stderr,
         text=True,
         env=_environment(),
-        # Ctrl-C is the runner's to handle: it ends the parties in order.
+        # The runner handles Ctrl-C: it ends the parties in order.
         start_new_session=True,
     )
 
 
 def _environment() -> dict[str, str]:
-    """Give a party what a Python process needs, and nothing that the caller's environment holds besides."""
+    """Return a party's environment: what a Python process needs, and nothing else of the caller's."""
     kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "SYSTEMROOT") if name in os.environ}
-    # One thread a process: the machine is shared by all parties, and a sum's last bits must not depend on its cores.
+    # One thread per process: the machine is shared by all parties, and a sum's last bits must not depend on its cores.
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {"LANG": "C.UTF-8", **kept, **threads}

@@ -1,4 +1,4 @@
-"""Foreign programs in our parties' place: when they may play, and what they say first."""
+"""External programs that replace our parties: the conditions for playing, and their first line of output."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ADDRESS = re.compile(r"127\.0\.0\.1:[0-9]{1,5}")
 
 
 class ProgramRefused(UserError):
-    """A program that may not play, or cannot. Its text is one line that names the option."""
+    """A program that may not play, or cannot be started. Its text is one line that names the option."""
 
 
 def check(sweep: Sweep, programs: Mapping[str, str]) -> None:
-    """Refuse programs, by party, that could recompute every draw, cannot be started, or whose walls are demanded."""
+    """Raise `ProgramRefused` for programs that could recompute every draw, cannot start, or must be confined."""
     scenario = sweep.scenario.scenario
     for party, command in programs.items():
         if scenario.secret != "random":  # noqa: S105 - the name of a mode
@@ -43,9 +43,9 @@ def check(sweep: Sweep, programs: Mapping[str, str]) -> None:
 
 
 def said(line: str) -> tuple[str, list[dict[str, Any]]]:
-    """Read the first line of a program that is ready: where it listens, empty for nowhere, and what confines it.
+    """Parse the first line of a ready program: its address ("" if none) and its layers of confinement.
 
-    A layer has, as our parties' do, name, active and why_not.
+    A layer has, as our parties' have, name, active and why_not. Raises ValueError with the fault.
     """
     try:
         values = json.loads(line)

@@ -28,7 +28,7 @@ from sim.scenarios.sweep import Sweep
 class Run:
     """A run that was played to its end.
 
-    ``left_out`` are the rows of its tables that were in no deal, ``failures`` the trials that plug-ins ended.
+    ``left_out`` are the rows of its tables that were in no deal; ``failures`` are the trials that plug-ins ended.
     """
 
     folder: Path
@@ -39,10 +39,7 @@ class Run:
 
 
 def check(sweep: Sweep) -> tuple[LeftOut, ...]:
-    """Draw each cell's first deal, so that bad data are found before anything is played.
-
-    Gives the rows of the scenario's tables that are in no deal, by reason.
-    """
+    """Draw each cell's first deal, so that bad data are found early; return the table rows in no deal, by reason."""
     game = GAMES[sweep.game]
     game.require()
     deals = (game.deal(cell, 0, "check", WRITTEN_DOWN) for cell in sweep.cells)
@@ -51,7 +48,7 @@ def check(sweep: Sweep) -> tuple[LeftOut, ...]:
 
 @dataclass(frozen=True)
 class Means:
-    """With what a run is played, and which part of it. ``programs`` and ``waiting`` are as in `Start`."""
+    """The programs, processes, parallelism and shard of a run. ``programs`` and ``waiting`` are as in `Start`."""
 
     programs: Mapping[str, str] = field(default_factory=dict)
     waiting: MutableMapping[str, Waiting] = field(default_factory=dict)
@@ -60,11 +57,11 @@ class Means:
 
 
 def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], means: Means = Means()) -> Run:
-    """Check a scenario's data, and play every trial that is not finished yet.
+    """Check a scenario's data, and play every unfinished trial.
 
-    A trial is a function of its cell, its seed and its number: it comes out alike in whatever processes it is played.
-    The folder is new and empty, or of an interrupted run of the same sweep. ``on_progress`` is told how many trials are
-    finished, once the data are checked and as each trial ends.
+    A trial is a function of its cell, its seed and its number: its outcome does not depend on which processes play it.
+    The folder is new and empty, or that of an interrupted run of the same sweep. ``on_progress`` gets the number of
+    finished trials, once the data are checked and after each trial.
     """
     left_out = check(sweep) if folder.begun else None
     with folder.held():
@@ -101,7 +98,7 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], me
             if not missing:
                 begin()
             else:
-                # Written first, so a killed run can be resumed.
+                # Written first, so that a killed run can be resumed.
                 write(finished, over=False)
                 if means.jobs == ONE:
                     # Reading a table takes about as long as three processes take to start.

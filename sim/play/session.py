@@ -1,4 +1,4 @@
-"""A session: one table, three processes, one recorder; some of a run's trials are played in it, one after the other."""
+"""A session: one table, three processes and one recorder, which play some of a run's trials one after another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sim.runs.trials import Lines, Turn, written
 from sim.scenarios.sweep import Sweep
 
 TRIAL_SECONDS = 1800.0
-"""A trial that takes longer has hung."""
+"""Seconds after which a trial counts as hung."""
 
 LOG = logging.getLogger(__name__)
 
@@ -44,14 +44,15 @@ def play_turns(
     table: Table | None = None,
     keep: Callable[[int, Lines], None] | None = None,
 ) -> None:
-    """Start the parties and play some of a run's trials, each with its number within its cell and within the run.
+    """Start the parties and play trials of a run, each with its number in its cell and in the run.
 
-    Where a plug-in fails, that is written down, the rest of its cell is left out, and parties are started again for the
-    other cells. ``on_start`` is told under which number the parties record ("" where they do not), and what confines
-    each, before the first trial. Without an injector there are no faults, whatever the scenario says.
+    When a plug-in fails, the failure is recorded, the rest of its cell is skipped, and the parties are restarted for
+    the other cells. Before the first trial, ``on_start`` gets the number of the parties' transcripts ("" if they record
+    nothing) and the layers that confine each party. Without an injector there are no faults, whatever the scenario
+    says.
 
-    A session among several is given its ``table``, by which another thread can end it, and ``keep``, which is told each
-    trial's number and lines in place of ``trials.jsonl``.
+    One of several parallel sessions gets a ``table``, through which another thread can end it, and ``keep``, which gets
+    each trial's number and lines instead of ``trials.jsonl``.
     """
     table, start = table or Table(), start or Start()
     turns, failed = iter(turns), list[Mapping[str, Any]]()
@@ -93,7 +94,6 @@ def _play_together(
     table: Table,
     keep: Callable[[int, Lines], None] | None,
 ) -> None:
-    """Play trials with the same three processes, see `play_turns`."""
     own = confine.guard()
     game, secret = GAMES[sweep.game], folder.secret(sweep)
     credentials = keys.mint(folder.run)
@@ -114,7 +114,7 @@ def _play_together(
             closing.callback(recorder.close)
         listening = server.serve(register, credentials.pop("referee"), recorder=recorder)
         closing.callback(listening.stop)
-        closing.callback(table.finish)  # whoever came in before the others died waits to be let in
+        closing.callback(table.finish)  # parties that joined before the others died wait for admission
         if injector is not None:
             injector.lead_to("referee", listening.address)
             start = replace(start, detours=injector.detours)
@@ -145,7 +145,7 @@ def _play_together(
 
 
 def _played(turn: Turn, sweep: Sweep, dealer: Dealer[Any, Any], secret: bytes, injector: Injector | None) -> Lines:
-    """Play a trial, and score it: its lines."""
+    """Play a trial and score it; return its lines."""
     cell, trial, number = turn
     game, faults = GAMES[sweep.game], sweep.scenario.faults
     seconds = TRIAL_SECONDS if injector is None or faults is None else faults.deadline
@@ -158,7 +158,7 @@ def _played(turn: Turn, sweep: Sweep, dealer: Dealer[Any, Any], secret: bytes, i
 
 
 def require_layers(sweep: Sweep, layers: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Refuse, by `ConfinementMissing`, to play without a layer that the scenario demands; warn of missing walls."""
+    """Raise `ConfinementMissing` if a demanded layer is not active; warn of walls that are not."""
     missing: dict[str, list[str]] = {}
     for party, own in layers.items():
         for layer in own:
@@ -178,7 +178,7 @@ def require_layers(sweep: Sweep, layers: Mapping[str, Sequence[Mapping[str, Any]
 def _record(
     sweep: Sweep, folder: RunFolder, name: str, layers: Sequence[confine.Layer]
 ) -> tuple[Recording, Recorder] | tuple[None, None]:
-    """Begin the referee's transcript, under the first number that no parties of this run have recorded under."""
+    """Open the referee's transcript, under the first number that no parties of this run have recorded under."""
     mode = sweep.scenario.scenario.record
     if mode == "none":
         return None, None

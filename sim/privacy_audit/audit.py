@@ -1,4 +1,4 @@
-"""A privacy audit from its start to the verdict."""
+"""Run a privacy audit of a subject, and return its verdict."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from sim.privacy_audit.sampling import Evidence, lower_bound
 from sim.privacy_audit.subject import Batches, Subject
 
 _ROUNDING = 1e-9
-"""By which part of the claim an exact loss may exceed it: float64 has computed both."""
+"""Relative tolerance for an exact loss above the claim: both are computed in float64."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a privacy audit says of a subject, and what it was asked.
+    """The result of a privacy audit of a subject, in one setting.
 
-    It claims the privacy loss `claimed` for a session, at `delta`. `exact` is the true loss there, the worst over all
-    neighbouring counts, and `exact_counts` the (n0, n1) that have it; None where nobody has worked it out. `level` is
-    the probability of accusing a sound subject, over all looks, and `evidence` what sampling found, None where nothing
-    was sampled. `faults` are those of the grey-box test, None where it cannot look into the subject.
+    `claimed` is the loss claimed for a session, at `delta`. `exact` is the true loss at that delta, the worst over all
+    neighbouring counts, and `exact_counts` the (n0, n1) that have it; None if not known. `level` is the probability of
+    accusing a sound subject, over all looks; `evidence` is the result of sampling, None if nothing was sampled.
+    `faults` are those of the grey-box test, None if it cannot inspect the subject.
     """
 
     subject: str
@@ -44,7 +44,7 @@ class Verdict:
 
     @property
     def accused_by_law(self) -> bool:
-        """Whether the exact loss is above the claim. A matter of arithmetic: no level applies."""
+        """Whether the exact loss is above the claim; this is arithmetic, so no level applies."""
         return self.exact is not None and self.exact > self.claimed * (1 + _ROUNDING)
 
     @property
@@ -74,11 +74,11 @@ def audit(
     *,
     is_sampled: bool = True,
 ) -> Verdict:
-    """Audit the privacy of a subject of `catalogue.prepare`, or one's own, by its name for the verdict.
+    """Audit the privacy of a subject from `catalogue.prepare`, or of the caller's own; `name` is for the verdict.
 
     `level` is the family-wise probability of accusing a sound subject in this audit, `samples` the most sessions on one
     data set. The same seed gives the same verdict. `on_look` is called after each look with its number and the best
-    bound so far. Unless `is_sampled` there is but arithmetic and the grey-box test.
+    bound so far. Unless `is_sampled`, only arithmetic and the grey-box test are run.
     """
     with _explained(name):
         generator = np.random.default_rng(seed)
@@ -94,7 +94,7 @@ def audit(
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Say in one line what a subject raised, and where."""
+    """Raise a subject's exception again, in one line with its place."""
     try:
         yield
     except UserError:
@@ -106,17 +106,14 @@ def _explained(name: str) -> Iterator[None]:
 
 
 def _mechanism(subject: Subject) -> Mechanism | None:
-    """Return what the grey-box test looks into; None for a service of several requests."""
+    """Return the mechanism for the grey-box test; None for a service of several requests."""
     if isinstance(subject, GroupCounts):
         return GroupMechanism(subject)
     return subject.mechanism if isinstance(subject, Batches) else None
 
 
 def worst_loss(subject: Subject, metric: str, n: int, queries: int) -> tuple[float, int, int] | None:
-    """Return the largest loss over all pairs of neighbouring counts, with the counts (n0, n1) that have it.
-
-    None where it is not known.
-    """
+    """Return the largest loss over all neighbouring counts, and its counts (n0, n1); None if it is not known."""
     worst: tuple[float, int, int] | None = None
     for size in stratum_sizes(metric, n):
         for n0 in range(1, size):

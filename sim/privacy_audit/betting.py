@@ -1,17 +1,17 @@
-r"""A test of a claim by betting against it (Waudby-Smith and Ramdas 2023), which may be looked at after every session.
+r"""Test a claim by betting against it (Waudby-Smith and Ramdas 2023); the result may be checked after every session.
 
-Let X and Y say whether an event happens in a session on a data set, and in one on its neighbour. By the claim
-P(X) <= e^epsilon P(Y) + delta, so that X - e^epsilon Y - delta is at most 0 on average. Who starts with 1 and stakes
-a share s >= 0 of what there is on each pair of sessions,
+Let X and Y indicate an event in a session on a data set and in a session on its neighbour. The claim says P(X) <=
+e^epsilon P(Y) + delta, so X - e^epsilon Y - delta has a mean of at most 0. A bettor with wealth 1 stakes a share s >= 0
+of the wealth on each pair of sessions:
 
-    wealth *= 1 + s (X - e^epsilon Y - delta),     s (e^epsilon + delta) < 1,
+    wealth *= 1 + s (X - e^epsilon Y - delta),     s (e^epsilon + delta) < 1.
 
-does not get richer on average if the claim holds, whatever stake, event and pair of data sets were chosen from the
-sessions before. So wealth of 1/level is reached with a probability of at most the level (Ville), over all sessions,
-looks and events together: no part of the level is spent on looking, and what one event has won counts for the next.
+If the claim holds, wealth does not grow on average, whatever stake, event and data sets were chosen from earlier
+sessions. So it reaches 1/level with a probability of at most the level (Ville), over all sessions, looks and events
+together: a look costs nothing, and the winnings of one event count for the next.
 
-The stake that lets wealth grow fastest is about margin / (variance + margin^2). Of the two limits of Clopper and
-Pearson each pays for its own error; one bet pays for the error of the difference, and needs about half the sessions.
+The stake with the fastest growth is about margin / (variance + margin^2). Two limits of Clopper and Pearson each pay
+for their own error; a bet pays for the error of the difference, and needs about half the sessions.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 _STAKE_MAX = 0.75
-"""Of what would lose everything at once."""
+"""Largest stake, as a share of the stake that could lose all wealth on one pair of sessions."""
 
 _CAUTION = 0.6
-"""Of the stake that would be best if the rates were known: what is learned of them is a little too good."""
+"""Share of the optimal stake that is used, because the estimated rates are slightly optimistic."""
 
 _TOGETHER = 256
-"""Pairs of sessions between two looks at the stake."""
+"""Pairs of sessions between two updates of the stake."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How often an event happened, or is expected to have, in how many sessions on each of two data sets."""
+    """Number of times that an event happened, or is expected to, in `sessions` sessions on each of two data sets."""
 
     hits: float
     neighbour_hits: float
@@ -42,7 +42,7 @@ class Counts:
 
     @classmethod
     def expected(cls, rates: tuple[float, float], sessions: int) -> Counts:
-        """Return what rates come to in so many sessions, at least 1."""
+        """Return the counts expected at these rates in `sessions` sessions, at least 1."""
         return cls(rates[0] * sessions, rates[1] * sessions, sessions)
 
 
@@ -55,10 +55,10 @@ class Bets:
     _bets: list[tuple[float, NDArray[np.int64]]] = field(default_factory=list)
 
     def place(self, here: NDArray[np.bool_], there: NDArray[np.bool_], counts: Counts) -> Counts:
-        """Bet on an event in fresh sessions; return its counts with these sessions.
+        """Bet on an event in fresh sessions; return its counts with these sessions added.
 
-        `here` and `there`, shape (sessions,), say whether it happened in each session on the data set, and on the
-        neighbour; `counts` is what is known of it from sessions before these.
+        `here` and `there`, shape (sessions,), indicate the event in each session on the data set and on the neighbour;
+        `counts` are the event's counts in earlier sessions.
         """
         for start in range(0, len(here), _TOGETHER):
             x, y = here[start : start + _TOGETHER], there[start : start + _TOGETHER]
@@ -73,7 +73,7 @@ class Bets:
         return counts
 
     def log_wealth(self, epsilon: float) -> float:
-        """Return the logarithm of what the bets would have come to against another epsilon; falls in it."""
+        """Return the log of the bets' wealth if they had been made against another epsilon; decreasing in epsilon."""
         paid, lost = 1 - self.delta, -math.exp(epsilon) - self.delta
         gains = np.array([-self.delta, lost, paid, lost + 1])
         if not self._bets:
@@ -83,7 +83,7 @@ class Bets:
         return float(np.sum(tables * np.log(factors))) if factors.min() > 0 else -math.inf
 
     def bound(self, level: float) -> float:
-        """Return a lower bound on epsilon, at least 0, that fails at most at this level."""
+        """Return a lower bound on epsilon, at least 0, that fails with a probability of at most `level`."""
         enough, low = -math.log(level), 0.0
         high = self.epsilon + 1
         if self.log_wealth(low) < enough:
@@ -95,7 +95,7 @@ class Bets:
 
 
 def stake(rate: float, neighbour_rate: float, epsilon: float, delta: float) -> float:
-    """Return the share to stake on an event that happens so often here and there; 0 where the claim allows that."""
+    """Return the share of wealth to stake on an event with these two rates; 0 if the claim allows the rates."""
     loss = math.exp(epsilon)
     margin = rate - loss * neighbour_rate - delta
     if margin <= 0:

@@ -1,12 +1,11 @@
-"""Counts and sums of scores by group, as `compliance.answers.groups.released` tells them, and broken twins of theirs.
+"""Counts and score sums by group, as `compliance.answers.groups.released` releases them, and their broken twins.
 
-A question's protected attribute tells two groups apart. Every third person from the sixth on is put into a third one,
-so that noise sums up to 0 over more than two numbers; whoever changes group in a privacy audit stays in the first two.
+A question's protected attribute has two groups. Every third person from the sixth on is moved to a third group, so that
+noise sums to 0 over more than two numbers; the person who changes group in a privacy audit stays in the first two.
 
-Noise by group is drawn by rejection, so that the service's function cannot answer many sessions in one call. It is
-called once, without noise, for the exact numbers and their rates; its own `balanced_noise` or `ball_noise` then makes
-the noise of all sessions at once. With one session that is what the service releases, bit for bit, which a test looks
-at.
+Noise by group is drawn by rejection, so the service's function cannot answer many sessions in one call. It is called
+once, without noise, for the exact numbers and their rates; its own `balanced_noise` or `ball_noise` then draws the
+noise of all sessions at once. A test checks that one session is the service's release, bit for bit.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _ATTRIBUTE = Attribute("group", ("0", "1", "2"))
 
 
 class _Silent:
-    """Noise that is none, and is kept: what is released with it are the exact numbers."""
+    """Noise that is always 0, so that the release has the exact numbers."""
 
     def laplace(self, values: NDArray[np.float64], _scale: float, _step: float) -> NDArray[np.float64]:
         return np.zeros_like(values)
@@ -52,11 +51,10 @@ _SILENT: Any = _Silent()
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """A request for how many of each group are selected and for the sums of their scores: a `Subject`.
+    """A request for the selected people and the score sums of each group: a `Subject`.
 
-    Whoever changes group changes two counts and two sums. With ``one-count`` the noise is for one of them: that
-    somebody has come is counted, that they are missing elsewhere is not. With ``own-size`` each row of a ball has a
-    size T of its own.
+    A person who changes group changes two counts and two sums. With ``one-count`` the noise covers one of them:
+    arrivals are counted, departures are not. With ``own-size`` each row of a ball has its own size T.
     """
 
     name: str
@@ -70,14 +68,11 @@ class GroupCounts:
         return Claim(self.epsilon, 0.0)
 
     def refuses(self, metric: str) -> str | None:
-        """See `Subject.refuses`. Labels, as predictions, would only make more strata."""
+        """See `Subject.refuses`. Metrics with labels would only add strata."""
         return None if metric == "sp" else f"{self.name} does not answer metric {metric}"
 
     def loss(self, _metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
-        """See `Subject.loss`: of some models all tables and sums are moved by the most that can be.
-
-        Tables of models apart cost as much as one of them all, but for the rounding of rates.
-        """
+        """See `Subject.loss`: some models move all by the maximum. Separate tables cost about as much as one."""
         if n0 + n1 < 3:
             return 0.0
         if self.told == "rows":
@@ -99,10 +94,7 @@ class GroupCounts:
         return np.hstack(drawn)
 
     def log_ratio(self, first: Question, second: Question, transcripts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Subject.log_ratio`: each number has the log-density -rate |noise|, but for one constant.
-
-        Of a ball that is -rate T, by the largest of its rows.
-        """
+        """See `Subject.log_ratio`: up to a constant, log-densities are -rate |noise|, or -rate T for a ball."""
         here, there = (self._parts(self.release(question, _SILENT)) for question in (first, second))
         found, at = np.zeros(len(transcripts)), 0
         for (exact, law, unit), (other, _, _) in zip(here, there, strict=True):
@@ -117,7 +109,7 @@ class GroupCounts:
         return found
 
     def release(self, question: Question, noise: Noise) -> wire.GroupRelease:
-        """Ask the service's own function."""
+        """Return the release of the service's own function."""
         records = question.records
         groups = records.turned(np.zeros(records.people, np.bool_))
         groups[5::3] = 2
@@ -129,26 +121,26 @@ class GroupCounts:
 
     @property
     def _offered(self) -> float:
-        # Noise for a distance of 1 at epsilon is noise for one of 2 at twice of it.
+        # Noise for a distance of 1 at epsilon is noise for a distance of 2 at 2 epsilon.
         return 2 * self.epsilon if self.fault == "one-count" else self.epsilon
 
-    def _parts(self, told: wire.GroupRelease) -> list[tuple[NDArray[np.float64], float | Ball, float]]:
-        """Read the numbers, shape (rows, groups), the rate of their noise or its ball, and its unit."""
-        tables = [(_read(table.counts), table.rate, 1.0) for table in told.tables]
-        rows = [(_read(part.counts), Ball(part.rate, told.groups, tuple(part.reach)), 1.0) for part in told.rows]
+    def _parts(self, message: wire.GroupRelease) -> list[tuple[NDArray[np.float64], float | Ball, float]]:
+        """Return each table's numbers, shape (rows, groups), the rate of their noise or its ball, and their unit."""
+        tables = [(_read(table.counts), table.rate, 1.0) for table in message.tables]
+        rows = [(_read(part.counts), Ball(part.rate, message.groups, tuple(part.reach)), 1.0) for part in message.rows]
         if self.fault == "own-size":
             rows = [
                 (row[np.newaxis], replace(ball, reaches=(reach,)), unit)
                 for counts, ball, unit in rows
                 for row, reach in zip(counts, ball.reaches, strict=True)
             ]
-        sums = [(_read(told.sums.sums), told.sums.rate, SUM_STEP)] if told.HasField("sums") else []
+        sums = [(_read(message.sums.sums), message.sums.rate, SUM_STEP)] if message.HasField("sums") else []
         return [*tables, *rows, *sums]
 
 
 @dataclass(frozen=True)
 class GroupMechanism:
-    """What counts by group as a `Mechanism` for the grey-box test: noise is added by its whole tables and rows."""
+    """Counts by group as a `Mechanism` for the grey-box test: noise is added to whole tables and rows."""
 
     subject: GroupCounts
 
@@ -162,7 +154,7 @@ class GroupMechanism:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """Whose lines are named: the service's own function."""
+        """The service's own function, whose lines the test names."""
         return released
 
     def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
@@ -174,7 +166,7 @@ class GroupMechanism:
         return pure(epsilon)
 
     def release(self, question: Question, _facts: object, epsilon: float, _delta: float, noise: Any) -> Release:
-        """Return all that is told, as bytes. See `Mechanism.release`."""
+        """Return the whole release, as bytes. See `Mechanism.release`."""
 
         def of_table(_: Noise, rate: float, rows: int, groups: int) -> _Added:
             return _Added(noise, "balanced", rate, (), balanced_noise(noise.source, rate, rows, groups))
@@ -189,7 +181,7 @@ class GroupMechanism:
 
 @dataclass(frozen=True)
 class _Added:
-    """Noise by group, which is recorded with the counts that it is added to."""
+    """Noise by group, recorded with the counts it is added to."""
 
     recorder: Recorder
     kind: Literal["balanced", "ball"]
@@ -197,7 +189,7 @@ class _Added:
     reaches: tuple[int, ...]
     noise: NDArray[np.int64]
 
-    __array_ufunc__ = None  # so that a table of counts leaves adding to this
+    __array_ufunc__ = None  # so that a table of counts delegates addition to __radd__
 
     def __radd__(self, exact: NDArray[Any]) -> NDArray[Any]:
         return self.recorder.kept(self.kind, (exact.shape, self.reaches), self.rate, exact, exact + self.noise)
@@ -208,13 +200,13 @@ def _read(message: Array) -> NDArray[np.float64]:
 
 
 def _size(parts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return T of each draw, by each row's half l1 norm over its reach, shape (draws, rows)."""
+    """Return the size T of each draw, given each row's half l1 norm over its reach, shape (draws, rows)."""
     found: NDArray[np.float64] = np.ceil(parts).max(axis=1)
     return found
 
 
 def group_counts(
-    told: Literal["tables", "rows"], fault: Literal["one-count", "own-size"] | None = None
+    form: Literal["tables", "rows"], fault: Literal["one-count", "own-size"] | None = None
 ) -> Callable[[str, float], Subject]:
     """Return the maker of a subject that counts by group."""
-    return lambda name, epsilon: GroupCounts(name, epsilon, told, fault)
+    return lambda name, epsilon: GroupCounts(name, epsilon, form, fault)

@@ -1,4 +1,4 @@
-"""What can be audited by name: all that compliance answers with, the broken twins, and their sound siblings."""
+"""Catalogue of named subjects: all of compliance's mechanisms, the broken twins, and their sound siblings."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class PrivacyAuditError(UserError):
 
 @dataclass(frozen=True)
 class Setting:
-    """What a subject is asked in a privacy audit: about `n` people, by m = `queries` models in a batch.
+    """The question of a privacy audit: `n` people, and m = `queries` models in a batch.
 
-    `metric` is a key of `fairwall.laws.metric.METRICS`. A batch is asked for at epsilon and delta, `batches` times in a
-    session.
+    `metric` is a key of `fairwall.laws.metric.METRICS`. A session asks for `batches` batches, each at epsilon and
+    delta.
     """
 
     metric: str = "sp"
@@ -45,10 +45,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Entry:
-    """Something to audit, with one line about it: a twin's fault, or what a sibling does right.
-
-    The setting is where a twin's fault shows; for the others, something usual.
-    """
+    """A named subject, with one line about its fault or merit, and a setting in which a twin's fault shows."""
 
     about: str
     make: twins.Maker
@@ -57,13 +54,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class BelievedVerdicts(PassFail):
-    """BROKEN ON PURPOSE: exact verdicts that claim epsilon, because a bit is taken for private."""
+    """BROKEN ON PURPOSE: exact verdicts that claim epsilon, as if one bit were private."""
 
     name: str = "verdicts-exact"
     guarantee: Guarantee = "pure"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> None:
-        """Refuse nothing."""
+        """Return None: nothing is refused."""
 
 
 _BUILT: Mapping[Kind, Mapping[str, Entry]] = {
@@ -185,11 +182,11 @@ _NAMED = {name: entry for entries in _BUILT.values() for name, entry in entries.
 _GUARANTEES = {"pure": "claims epsilon", "approximate": "claims epsilon and delta"}
 
 _DELTA = 1e-5
-"""What a mechanism that needs a delta is asked for at, if nobody says otherwise."""
+"""Default delta for a mechanism that needs one."""
 
 
 def names(kind: Kind) -> dict[str, str]:
-    """Return what there is of a kind: name to one line about it."""
+    """Return the subjects of a kind, each name with a line about it."""
     found = {name: entry.about for name, entry in _BUILT[kind].items()}
     if kind == "mechanism":
         found |= {
@@ -210,9 +207,9 @@ def prepare(
     delta: float | None = None,
     batches: int | None = None,
 ) -> tuple[Subject, Setting]:
-    """Return a subject, and what to ask it: its own setting, with what the caller says instead.
+    """Return a subject and its setting, changed by the arguments that are not None.
 
-    A name with a colon is that of a mechanism of one's own, see `foreign.load`.
+    A name with a colon is that of the user's own mechanism, see `foreign.load`.
     """
     changes = {"metric": metric, "n": n, "queries": queries, "epsilon": epsilon, "delta": delta}
     changes["batches"] = batches
@@ -266,6 +263,6 @@ def _make(name: str, setting: Setting) -> Subject:
         return Batches(load(name), setting.epsilon, setting.delta, batches=setting.batches)
     mechanism = MECHANISMS[name]
     if isinstance(mechanism, NotProved):
-        mechanism = mechanism.own  # many sessions are drawn at a time, whose answers are no batch's
+        mechanism = mechanism.own  # many sessions are drawn at once, so answers are not those of one batch
     exact, law = exact_loss(mechanism), LAWS.get(name)
     return Batches(mechanism, setting.epsilon, setting.delta, exact, law, setting.batches)

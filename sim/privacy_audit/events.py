@@ -1,9 +1,9 @@
-"""Learning an event that tells two neighbours apart.
+"""Learn an event that tells two neighbours apart.
 
 Nothing here has to be right: an event is tested on sessions that were not used to find it, so a bad choice costs power
-and accuses nobody. An event is "the score is at least a threshold". Scores are log-likelihood ratios: the true one
-where densities are known; else estimated from counts, for one number of the transcript, for the difference of two, for
-two jointly, for all of them as if they were independent, and for the transcript as a whole where it repeats itself.
+and accuses nobody. An event is "the score is at least a threshold". Scores are log-likelihood ratios: the true one if
+densities are known; otherwise ratios estimated from counts, for one number of the transcript, for the difference of
+two, for two jointly, for all as if they were independent, and for the whole transcript if it repeats.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _BINS = 20
 _CELLS_A_SIDE = 16
 _ATOMS_MAX = 256
 _JOINED_MAX = 5
-"""Transcripts up to this long are looked at in all pairs of numbers, longer ones in a few."""
+"""Longest transcript that is examined in all pairs of its numbers; longer ones are examined in a few pairs."""
 _THRESHOLDS = 48
 _SAFETY = 1.0
-"""Standard deviations, against having chosen the luckiest threshold."""
+"""Standard deviations subtracted because the luckiest threshold is chosen."""
 _LIMIT = 4.0
-"""Standard deviations that limits of Clopper and Pearson give away, about."""
+"""Approximate width of the limits of Clopper and Pearson, in standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """Something that may happen in a session: its score is at least the threshold.
+    """An event of a session: its score is at least the threshold.
 
-    The score, which `about` has in words, maps transcripts, shape (count, numbers), to shape (count,). The event is
-    `turned` where it is likelier on the second data set of the pair than on the first. `promise` is how fast a bet
-    against the claim is expected to win with it, on the safe side; where none is, how far below the claim the bound
-    that it gives is expected to be, negative. `rates` says how often it happened where it was chosen: on the data set
-    that it is likelier on, and on the other.
+    The score, described by `about`, maps transcripts, shape (count, numbers), to shape (count,). `turned` marks an
+    event that is likelier on the second data set of the pair. `promise` is a cautious estimate of how fast a bet
+    against the claim wins with the event; or, if none is expected to win, the distance from the claim to the expected
+    bound, negative. `rates` are the event's frequencies where it was chosen: on the data set where it is likelier, and
+    on the other.
     """
 
     about: str
@@ -49,13 +49,13 @@ class Event:
     rates: tuple[float, float]
 
     def happens(self, transcripts: Vector) -> NDArray[np.bool_]:
-        """Return in which of the sessions it happens."""
+        """Return, for each session, whether the event happened."""
         found: NDArray[np.bool_] = self._sign * self.score(transcripts) >= self.threshold
         return found
 
     @property
     def words(self) -> str:
-        """The event with its threshold."""
+        """Description of the event with its threshold."""
         return f"{self.about} is {'at most' if self.turned else 'at least'} {self.threshold * self._sign:.3g}"
 
     @property
@@ -66,8 +66,8 @@ class Event:
 def learn(first: Vector, second: Vector, known: Score | None, epsilon: float, delta: float) -> Event:
     """Return the event that promises most against a claim of epsilon and delta.
 
-    Of the transcripts on the two data sets, the same number each, one half teaches scores, and the other chooses among
-    them, and the true log-likelihood ratio if it is known.
+    Half of the transcripts (the same number from each data set) teach scores; the other half choose among them and, if
+    known, the true log-likelihood ratio.
     """
     half = len(first) // 2
     best: Event | None = None
@@ -83,22 +83,22 @@ def learn(first: Vector, second: Vector, known: Score | None, epsilon: float, de
 
 
 def _choose(here: Vector, there: Vector, epsilon: float, delta: float) -> tuple[float, float, tuple[float, float]]:
-    """Return the threshold that promises most, its promise, and how often scores reach it, here and there."""
+    """Return the most promising threshold, its promise, and the rates of scores that reach it, here and there."""
     ordered, others = np.sort(here), np.sort(there)
-    # More thresholds where the event is rare: the ratio is largest out there.
+    # More thresholds where the event is rare: the ratio is largest there.
     ranks = np.unique(np.geomspace(1, len(ordered), _THRESHOLDS).astype(np.int64))
     thresholds = np.unique(ordered[len(ordered) - ranks])
     hits, neighbour_hits = (
         (len(ordered) - np.searchsorted(scores, thresholds)).astype(np.float64) for scores in (ordered, others)
     )
-    # Against having chosen the luckiest: standard deviations, and one session more next door.
+    # Correct for choosing the luckiest threshold: standard deviations, and one more session on the neighbour.
     p = np.maximum(hits - _SAFETY * np.sqrt(hits), 0.0) / len(here)
     q = (neighbour_hits + _SAFETY * np.sqrt(neighbour_hits) + 1) / len(there)
     loss = np.exp(epsilon)
     margin = p - loss * q - delta
     variance = p * (1 - p) + loss**2 * q
     growths = margin**2 / (variance + margin**2)
-    # Where the claim holds, as far as can be seen, what is left to find is the largest bound.
+    # If the claim seems to hold, look for the largest bound.
     low, high = p - _LIMIT * np.sqrt(p / len(here)) - delta, q + _LIMIT * np.sqrt(q / len(there))
     bounds = np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -1e3)
     promises = np.where(margin > 0, growths, np.minimum(bounds - epsilon, 0.0))
@@ -120,13 +120,13 @@ def _learned(first: Vector, second: Vector) -> Iterator[tuple[str, Score]]:
         difference = _column(lambda x, i=i, j=j: x[:, j] - x[:, i], first, second)  # type: ignore[misc]
         yield f"the log-likelihood ratio of number {j + 1} minus number {i + 1}", difference
         yield f"the log-likelihood ratio of numbers {i + 1} and {j + 1}", _joint(i, j, first, second)
-    # A sum with weights that no two transcripts share by chance: transcripts that repeat themselves become atoms.
+    # A weighted sum that is equal for two transcripts only if they repeat: repeated transcripts become atoms.
     weights = np.sqrt(np.arange(2.0, length + 2))
     yield "the log-likelihood ratio of the transcript as a whole", _column(lambda x: x @ weights, first, second)
 
 
 def _column(feature: Score, first: Vector, second: Vector) -> Score:
-    """Learn the log-ratio of one number: value by value where values repeat themselves, else in bins."""
+    """Learn the log-ratio of one number: per value if values repeat, otherwise in bins."""
     here, there = feature(first), feature(second)
     values, counts = np.unique(np.concatenate((here, there)), return_counts=True)
     repeated = counts >= max(4.0, len(here) / 1000)
@@ -162,7 +162,7 @@ def _joint(i: int, j: int, first: Vector, second: Vector) -> Score:
 
 
 def _log_ratios(here: NDArray[np.int64], there: NDArray[np.int64], cells: int) -> Vector:
-    # Half a session more in each cell, so that an empty one is no certainty.
+    # Half a session more in each cell, so that an empty cell has a finite ratio.
     counts = [np.bincount(x, minlength=cells) + 0.5 for x in (here, there)]
     ratios: Vector = np.log(counts[0] / counts[1])
     return ratios

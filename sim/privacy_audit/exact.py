@@ -1,8 +1,8 @@
-"""Losses that need no sampling, because the law of the noise is known.
+"""Exact privacy losses, from the noise distribution instead of samples.
 
-`fairwall.laws.mechanisms` has them: an exact loss where there is one, else the law of independent noise, and the loss
-is found on a grid. Some mechanisms have neither. `propose-test-release` keeps its claim by a proof; the loss of
-`conceal-laplace` at a delta, whose scale moves with the counts, is not known.
+`fairwall.laws.mechanisms` has an exact loss, or else the distribution of independent noise, from which the loss is
+found on a grid. Some mechanisms have neither: `propose-test-release` keeps its claim by a proof, and the loss of
+`conceal-laplace` at a delta is not known, because its scale moves with the counts.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from fairwall.laws.sensitivity import flip_sensitivity
 from fairwall.laws.standings import SHRUNK, choose
 
 ExactLoss: TypeAlias = Callable[[Batch, int], float]
-"""What a batch costs a data set of so many people in all: the least epsilon, at delta, against all its neighbours."""
+"""Loss of a batch, given the size of the whole data set: the least epsilon, at delta, against all neighbours."""
 
 NoiseLaw: TypeAlias = Callable[[Batch, int], Law]
-"""The independent noise that each answer of a batch gets, in a data set of so many people in all."""
+"""Distribution of the independent noise on each answer of a batch, given the size of the whole data set."""
 
 
 def _loss(loss: Callable[[Batch], float]) -> ExactLoss:
@@ -50,9 +50,10 @@ EXACT: Mapping[str, ExactLoss] = {
     **{name: _loss(row.loss) for name, row in MECHANISM_LAWS.items() if row.loss},
     "recommended": _recommended_loss,
 }
-"""A mechanism's exact loss, by the mechanism's name; used for metrics that are one mean a group.
+"""Exact losses by mechanism name, for metrics that are one mean per group.
 
-Of `recommended` what its choice releases, before answers are clamped or shrunk: the choice is compliance's own code.
+`recommended` has the loss of the mechanism it chooses, before answers are clamped or shrunk; the choice is made by the
+service's own code, and so not checked.
 """
 
 LAWS: Mapping[str, NoiseLaw] = {
@@ -60,17 +61,18 @@ LAWS: Mapping[str, NoiseLaw] = {
     for name, row in MECHANISM_LAWS.items()
     if row.independent and not (row.needs_delta and row.loss)
 }
-"""The noise on each answer, by its name; not where a loss at a delta is known: it would choose other events."""
+"""Noise distribution of each answer, by mechanism name. Mechanisms with a known loss at a delta are left out, because
+their likelihood ratio would choose other events."""
 
 
 def is_one_mean(metric: str) -> bool:
-    """Return whether a metric is a bounded difference of one mean a group, which these laws speak about."""
+    """Return whether a metric is a bounded difference of one mean per group, which these losses require."""
     found = find_metric(metric)
     return found.bounded and len(found.parts) == 1
 
 
 def exact_loss(mechanism: Mechanism) -> ExactLoss | None:
-    """Return a mechanism's exact loss, on a grid where only its noise is known, None where neither is."""
+    """Return a mechanism's exact loss (on a grid if only its noise is known), or None if neither is known."""
     name = mechanism.name
     if name in EXACT:
         return EXACT[name]
@@ -78,10 +80,10 @@ def exact_loss(mechanism: Mechanism) -> ExactLoss | None:
 
 
 def numeric_loss(law: NoiseLaw) -> ExactLoss:
-    """Return the loss of pure privacy that independent noise has, found on a grid of answers and of shifts.
+    """Return the pure-privacy loss of independent noise, found on a grid of answers and shifts.
 
-    Each of the m answers can move by the sensitivity of the flip, or by less, and all of them can be worst at once. A
-    grid can miss a peak, so this is a lower bound; laws of noise are smooth, and it is close.
+    Each of the m answers can move by the flip's sensitivity, or less, and all of them can be worst at once. A grid can
+    miss a peak, so this is a lower bound; it is close because noise distributions are smooth.
     """
 
     def loss(batch: Batch, everybody: int) -> float:
@@ -98,7 +100,7 @@ def numeric_loss(law: NoiseLaw) -> ExactLoss:
 
 
 def neighbours(n0: int, n1: int) -> Iterator[tuple[int, int]]:
-    """Yield a neighbour's n0 and the size of the group that somebody leaves."""
+    """Yield each neighbour's n0 and the size of the group that the person leaves."""
     if n0 > 1:
         yield n0 - 1, n0
     if n1 > 1:
@@ -106,7 +108,7 @@ def neighbours(n0: int, n1: int) -> Iterator[tuple[int, int]]:
 
 
 def _log_ratio(here: Law, there: Law, shift: float) -> float:
-    # Fine around both locations, and far enough that what a tail does is seen.
+    # Fine around both locations, and wide enough to include the tails.
     near = np.linspace(-3.0, 3.0, 2001)
     far = np.geomspace(3.0, 1e6, 400)
     grid = np.concatenate((-far[::-1], near, far)) * max(here.scale, there.scale, shift)

@@ -1,7 +1,7 @@
-"""A mechanism of somebody else's: a function of a Python file, or a class, that answers about plain arrays.
+"""A user's own mechanism: a function of a Python file, or a class, that answers about plain arrays.
 
-It is called as ``function(predictions, labels, attributes, epsilon, noise)`` and returns one number a model. `docs`
-has the convention, in ``privacy-audit.md``.
+It is called as ``function(predictions, labels, attributes, epsilon, noise)`` and returns one number per model; see
+``privacy-audit.md`` in `docs`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sim.privacy_audit.rows import Rows
 
 @dataclass(frozen=True)
 class Foreign:
-    """A function as a `Mechanism` that claims the epsilon and delta which it is asked for, of any metric."""
+    """A function as a `Mechanism` that claims the requested epsilon and delta, for any metric."""
 
     function: Callable[..., Any]
     name: str
@@ -38,7 +38,7 @@ class Foreign:
         return self.name
 
     def refuses(self, _metric: str, _epsilon: float, _delta: float) -> None:
-        """Refuse nothing."""
+        """Return None: nothing is refused."""
 
     def cost(self, epsilon: float, delta: float) -> Loss:
         """See `Mechanism.cost`."""
@@ -46,7 +46,7 @@ class Foreign:
         return pure(epsilon, delta)
 
     def release(self, question: Question, _facts: Facts, epsilon: float, _delta: float, noise: Noise) -> Release:
-        """Ask the function; ValueError for an answer that is not one number a model. See `Mechanism.release`."""
+        """Return the function's answers; raise ValueError unless they are one number per model."""
         records = question.records
         attributes = records.turned(np.zeros(records.people, np.bool_))
         answered = self.function(question.predictions.copy(), records.labels.copy(), attributes, epsilon, noise)
@@ -58,10 +58,7 @@ class Foreign:
 
 
 def load(target: str) -> Mechanism:
-    """Return the mechanism that ``FILE.py:NAME`` or ``MODULE:NAME`` names: a function, a class, or a `Mechanism`.
-
-    A class is called without arguments.
-    """
+    """Return the function, class (called without arguments) or `Mechanism` ``FILE.py:NAME`` or ``MODULE:NAME``."""
     where, _, name = target.rpartition(":")
     if where.endswith(".py") and not Path(where).is_file():
         raise ValueError(f"{where}: no such file")

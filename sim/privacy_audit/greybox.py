@@ -1,25 +1,26 @@
-"""A grey-box test of privacy: neighbours, the same noise, and what is done with it compared call by call.
+"""A grey-box privacy test: run a mechanism on two neighbours with the same noise, and compare the runs call by call.
 
-The idea is that of Re:cord-play (arXiv 2602.17454). A mechanism answers about one data set, and everything that noise
-put out is kept. It then answers about a neighbour and gets the same noisy numbers. Sound is
+The idea is that of Re:cord-play (arXiv 2602.17454). A mechanism answers about one data set, and all noise outputs are
+recorded. It then answers about a neighbour and gets the same noisy numbers. A sound mechanism has
 
-* **the same draws**, in order, shape and grid: else what is drawn depends on the secret;
+* **the same draws**, in order, shape and grid: otherwise what is drawn depends on the secret;
 * **the same release**, to the last bit: answers, facts, intervals and joint draws are made of noisy and public numbers;
-* **draws that cost no more than is charged**: how much likelier the same numbers are on one side follows from the
-  values and scales handed to each call (`recorded.costs`), and adds up.
+* **draws that cost no more than is charged**: the likelihood ratio of the same numbers follows from the values and
+  scales passed to each call (`recorded.costs`), and adds up.
 
-And a repeat on the first data set gives the same, or something else was drawn beside the noise. Of what claims epsilon
-alone, all of this holds for whatever noise puts out: so numbers are not only drawn, but also put where gaps are, and
-far off. What claims a delta as well is wrong on a draw with that probability at most, and its numbers are drawn.
+A repeat on the first data set must give the same run, otherwise something was drawn outside the given noise. A
+mechanism that claims epsilon alone must pass for every noise output, so numbers are not only drawn, but also put near
+the gaps and far off. A mechanism that claims a delta too may fail on draws of at most that probability, so its numbers
+are only drawn.
 
-By composition a draw costs what it tells, used or not. Three proofs say less, and are tried before anybody is accused:
-permute and flip (`recorded`); a draw that nothing released depends on costs nothing (propose, test, release); and of
-choices, where a threshold and whatever was chosen are raised together, and all else keeps its noise, only these cost
-(the sparse vector; the noisy largest).
+By composition a draw costs its loss, used or not. Three proofs give less, and are tried before a mechanism is accused:
+permute and flip (`recorded`); a draw that no release depends on costs nothing (propose-test-release); and in choices
+where a threshold and every chosen candidate are raised together, and all other noise stays, only these cost (sparse
+vector, noisy largest).
 
-A release that differs is no fault where the neighbour gets it by other coins of that one person, as often but for the
-claim (`_other_ways`): so is Warner's randomised response, in whatever words. Where it can get it otherwise, or nobody
-can try all ways, the fault is not proven, and accuses nobody.
+A different release is no fault if the neighbour reaches the same release by other coins of that one person, with a
+probability ratio within the claim (`_other_ways`), as in Warner's randomised response in any form. If it reaches the
+release in another way, or if not all ways can be tried, the fault is not proven, and accuses nobody.
 """
 
 from __future__ import annotations
@@ -55,23 +56,25 @@ ABOUT = {
     "output": "what is released depends on more of the secret than noisy numbers",
     "randomness": "something is drawn beside the noise that is given",
 }
-"""The kinds of faults."""
+"""Kinds of faults, each with a description."""
 
 _ROUNDING = 1e-7
-"""By which part of the claim costs may exceed it: float64 has computed both."""
+"""Relative tolerance for costs above the claim: both are computed in float64."""
 
 _SESSIONS = ((1.0, 1.0), (1.0, 2.0), (1.0,))
-"""Batches of each session, by the factor of epsilon: noise is drawn, steered near gaps, and far off."""
+"""Epsilon factors of each session's batches; noise is drawn in the first session, put near gaps in the second, and far
+off in the third."""
 
 _DRAWS = 3
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong, of a kind in `ABOUT`, in which line, and on which neighbours it showed.
+    """A fault: its kind (a key of `ABOUT`), its line, and the first neighbours that showed it.
 
-    `places` are that line and, of a call of the noise, those that led there. `batch` counts the session's from 1.
-    `cost` is what the batch's draws cost where that is too much, else None. What is not `proven` accuses nobody.
+    `places` is the line and, for a call of the noise, the lines that led there. `batch` counts the session's batches
+    from 1. `cost` is the cost of the batch's draws if it is too high, else None. A fault that is not `proven` accuses
+    nobody.
     """
 
     kind: str
@@ -83,27 +86,27 @@ class Fault:
 
     @property
     def source(self) -> str:
-        """The text of the line."""
+        """Source text of the line."""
         return linecache.getline(*self.places[0]).strip()
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """What a batch came to: the release or what was raised, the bits of that, and the calls of noise."""
+    """One run of a batch: its release or exception, the bits of that, and the calls of the noise."""
 
     release: Release | Exception
     image: Any
     calls: list[Call]
 
     def is_repeated_by(self, other: _Run) -> bool:
-        """Whether all is the same."""
+        """Return whether another run is identical."""
         asked = ([(call.kind, call.public, call.scale, call.values) for call in run.calls] for run in (self, other))
         return bool(self.image == other.image) and _image(next(asked)) == _image(next(asked))
 
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """A batch that is put to a mechanism, about either of two neighbours, with the facts bought before."""
+    """A batch put to a mechanism about one of two neighbours, with the facts bought before."""
 
     mechanism: Mechanism
     pair: Pair
@@ -125,14 +128,13 @@ class _Batch:
         return _Run(release, image, recorder.calls)
 
     def begin(self) -> Choose:
-        """Say what noise puts out first: with a delta what is drawn, as of what is seldom nothing is promised."""
+        """Return the first run's noise: drawn if a delta is claimed, because a rare draw may break the claim then."""
         if self.draw == 0 or self.delta:
             return lambda _, __: None
         middle = (self.pair.first.gaps() + self.pair.second.gaps()) / 2
         return steered(np.nan_to_num(middle, posinf=0.0, neginf=0.0), far=self.draw > 1)
 
     def charged(self) -> Loss:
-        """Return what is charged."""
         if isinstance(self.mechanism, Reusable) and self.mechanism.is_free(self.facts, self.epsilon, self.pair.first):
             return FREE
         return self.mechanism.cost(self.epsilon, self.delta)
@@ -142,13 +144,10 @@ class _Batch:
 
 
 def faults(mechanism: Mechanism, pairs: Iterable[Pair], epsilon: float, delta: float) -> tuple[Fault, ...]:
-    """Return what is wrong with a mechanism: one fault for each kind and line, with the first neighbours that show it.
+    """Return a mechanism's faults: one for each kind and line, with the first neighbours that show it.
 
-    Parameters
-    ----------
-    mechanism : anybody's. That nothing is found proves nothing of neighbours that are not tried.
-    pairs : at least one.
-    epsilon, delta : what a batch is asked for at.
+    No fault proves nothing about neighbours that are not in `pairs`. `epsilon` and `delta` are those of each session's
+    first batch.
     """
     found: dict[tuple[str, Place], Fault] = {}
     for pair, (draw, factors) in itertools.product(pairs, enumerate(_SESSIONS)):
@@ -171,7 +170,7 @@ def faults(mechanism: Mechanism, pairs: Iterable[Pair], epsilon: float, delta: f
 
 
 def _compared(batch: _Batch, first: _Run) -> Fault | None:
-    """Return the first fault of a batch."""
+    """Return the first fault of a batch, or None."""
     tape, own = replayed(first.calls), _folders(batch.mechanism)
     if batch.draw == 0 and batch.number == 1 and not first.is_repeated_by(batch.run(batch.begin())):
         return batch.fault("randomness", _parting(batch, own, batch.begin(), other=False, after=0))
@@ -203,7 +202,7 @@ def _compared(batch: _Batch, first: _Run) -> Fault | None:
 def _by_other_proofs(
     batch: _Batch, first: _Run, second: _Run, spent: NDArray[np.float64], delta: float
 ) -> Iterator[float]:
-    """Yield what the draws cost where not all of them do: see the module."""
+    """Yield the cost of the draws by each other proof that the module names."""
     yield sum(float(cost) for at, cost in enumerate(spent) if cost and not _is_unread(batch, first, at))
     assert isinstance(first.release, Release)
     told = np.asarray(first.release.values)
@@ -233,10 +232,10 @@ def _by_other_proofs(
 
 
 def _other_ways(batch: _Batch, first: _Run, second: _Run) -> float | None:
-    """Return at most what loss the neighbour gives the same release by other noise; None where it gives it by none.
+    """Return an upper bound on the loss if the neighbour reaches the same release by other noise, or None if it cannot.
 
-    Tried are all coins of one person, with everybody else's as they fell: the loss is exact then. Infinite is unknown:
-    the same but for rounding by noise moved as far as the release, or draws of which not all ways can be tried.
+    All coins of one person are tried, with everybody else's unchanged: the loss is exact then. Infinite means unknown:
+    not all draws can be tried, or moved noise gives the same release only up to rounding.
     """
     coins = dict[int, list[int]]()
     for at, call in enumerate(first.calls):
@@ -255,7 +254,7 @@ def _other_ways(batch: _Batch, first: _Run, second: _Run) -> float | None:
         return None
     apart = np.asarray(first.release.values) - np.asarray(second.release.values)
     for call, other in zip(first.calls, second.calls, strict=True):
-        about = call.output.shape == apart.shape and np.array_equal(call.values, other.values)  # noise about 0, say
+        about = call.output.shape == apart.shape and np.array_equal(call.values, other.values)  # e.g. noise about 0
         if about and apart.any() and call.kind in NUMBERS and not call.is_rounding:
             moved = [replace(one, output=one.output + apart) if one is call else one for one in first.calls]
             again = batch.run(replayed(moved), other=True)
@@ -270,7 +269,7 @@ _SIDES, _SIDES_TRIED = 4, 64
 def _loss_of_one(
     batch: _Batch, first: _Run, calls: list[int], person: int, ways: list[tuple[int, ...]]
 ) -> float | None:
-    """Return the loss of what is released by one person's coins alone; None where the neighbour never releases it."""
+    """Return the loss of the release by one person's coins alone, or None if the neighbour never gives it."""
     told: tuple[dict[str, float], dict[str, float]] = {}, {}
     for way, (other, chances) in itertools.product(ways, enumerate(told)):
         sides = dict(zip(calls, way, strict=True))
@@ -296,7 +295,6 @@ def _loss_of_one(
 
 
 def _chance(call: Call, place: int, side: int) -> float:
-    """Return how probable one side of a coin is."""
     if call.kind == "integers":
         return 1 / float(call.public[1])
     heads = call.scale if call.kind == "bernoulli" else math.exp(-call.values.reshape(-1)[place])
@@ -304,7 +302,7 @@ def _chance(call: Call, place: int, side: int) -> float:
 
 
 def _is_unread(batch: _Batch, first: _Run, at: int) -> bool:
-    """Whether nothing is released of a draw, and nothing is drawn because of it."""
+    """Return whether neither the release nor a later draw depends on a draw."""
     read, tape = first.calls[at], replayed(first.calls)
     if read.kind not in NUMBERS:
         return False
@@ -316,11 +314,11 @@ def _is_unread(batch: _Batch, first: _Run, at: int) -> bool:
     return all(first.is_repeated_by(batch.run(changed(to))) for to in (away, -away))
 
 
-# ---- which line
+# ---- the line of a fault
 
 
 def _folders(mechanism: Mechanism) -> frozenset[Path]:
-    """Return where a mechanism's own code is: its function, or its class and what that is made from."""
+    """Return the folders of a mechanism's own code: of its function, or of its class and base classes."""
     own: Any = getattr(mechanism, "function", mechanism)
     of_class = [each for kind in type(own).__mro__ for each in vars(kind).values()]
     functions = [each for each in ([own] if inspect.isfunction(own) else of_class) if inspect.isfunction(each)]
@@ -337,16 +335,16 @@ def _is_own(file: str, folders: frozenset[Path]) -> bool:
 _AROUND = {Path(str(each.__file__)).resolve() for each in (mechanism_module, promise, recorded, foreign)} | {
     Path(__file__)
 }
-"""Code around a mechanism's own."""
+"""Files of the code around a mechanism's own."""
 
 
-def _callers(call: Call, own: frozenset[Path]) -> tuple[Place, ...]:
-    """Return the lines that called the noise: of the mechanism's own code, where there are any."""
-    return tuple(place for place in call.site if _is_own(place[0], own)) or call.site[:1]
+def _callers(call: Call, folders: frozenset[Path]) -> tuple[Place, ...]:
+    """Return the lines that called the noise: those in the mechanism's own code, or else the innermost one."""
+    return tuple(place for place in call.site if _is_own(place[0], folders)) or call.site[:1]
 
 
 class _Event(NamedTuple):
-    """A line that is about to run, or the last return: in which function, after which line, after how many draws."""
+    """A line about to run, or the last return, with its function, the line before, and the number of draws so far."""
 
     place: Place
     before: Place
@@ -355,15 +353,15 @@ class _Event(NamedTuple):
     local: dict[str, Any]
 
 
-def _traced(batch: _Batch, own: frozenset[Path], choose: Choose, *, other: bool) -> list[_Event]:
-    """Run a batch and note each line of the mechanism's own code, with what its variables are."""
+def _traced(batch: _Batch, folders: frozenset[Path], choose: Choose, *, other: bool) -> list[_Event]:
+    """Run a batch; return each line of the mechanism's own code, with the values of its variables."""
     events, last, drawn = list[_Event](), dict[Any, Place](), list[int]()
 
     def trace(frame: Any, event: str, value: Any) -> Any:
         place = (frame.f_code.co_filename, frame.f_lineno)
-        if not _is_own(place[0], own):
+        if not _is_own(place[0], folders):
             return None
-        if event == "line" or (event == "return" and not _is_own(frame.f_back.f_code.co_filename, own)):
+        if event == "line" or (event == "return" and not _is_own(frame.f_back.f_code.co_filename, folders)):
             before = place if event == "return" else last.get(frame, ("", 0))
             local = {"return": value} if event == "return" else frame.f_locals
             images = {name: _image(each) for name, each in local.items() if not isinstance(each, Coins)}
@@ -385,14 +383,13 @@ def _traced(batch: _Batch, own: frozenset[Path], choose: Choose, *, other: bool)
 
 
 def _parting(
-    batch: _Batch, own: frozenset[Path], there: Choose, *, other: bool = True, after: int | None = None
+    batch: _Batch, folders: frozenset[Path], there: Choose, *, other: bool = True, after: int | None = None
 ) -> tuple[Place]:
-    """Return the line by which two runs part: that decides where to go on, or makes another value.
+    """Return the line where two runs diverge in path or, once they have made `after` draws, in a variable's value.
 
-    `after` is how many draws values may differ before; None for which way they go alone. Where that is one way, it is
-    the line that releases.
+    With the same path and values it is the last line, which releases.
     """
-    events = _traced(batch, own, batch.begin(), other=False), _traced(batch, own, there, other=other)
+    events = _traced(batch, folders, batch.begin(), other=False), _traced(batch, folders, there, other=other)
     known: dict[tuple[str, str], Any] = {}
     for at, (one, two) in enumerate(zip(*events, strict=False)):
         if one.place != two.place:
@@ -400,14 +397,14 @@ def _parting(
         for name, image in one.local.items():
             both = image, two.local.get(name)
             is_new = known.get((one.function, name)) != both and both[0] != both[1]
-            if after is not None and one.draws >= after and is_new and _is_own(one.before[0], own):
+            if after is not None and one.draws >= after and is_new and _is_own(one.before[0], folders):
                 return (one.before,)
             known[one.function, name] = both
     return (events[0][-1].place if events[0] else (type(batch.mechanism).__module__, 0),)
 
 
 def _image(value: Any) -> Any:
-    """Return what can be compared of a value, to the last bit."""
+    """Return a comparable form of a value, exact to the last bit."""
     if isinstance(value, np.ndarray | np.generic):
         return value.dtype.str, np.shape(value), np.asarray(value).tobytes()
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Neighbours to try a mechanism on: who they are, and what is asked about them.
+"""Pairs of neighbours to try a mechanism on, each with a question about them.
 
 Neighbours differ in one person's protected attribute, and no group of the metric's stratum is empty. The worst
 predictions come from the derivations in `fairwall.laws.sensitivity`: a person with prediction h leaves a group of s
@@ -21,7 +21,7 @@ _RANDOM = 2
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two neighbours and the same question on both, of one batch; the pair in words."""
+    """Two neighbours with the same question, of one batch, and a description of the pair."""
 
     about: str
     first: Question = field(repr=False)
@@ -29,21 +29,21 @@ class Pair:
 
 
 def stratum_sizes(metric: str, n: int) -> tuple[int, ...]:
-    """Return how many of n people are put into the metric's stratum: few and half, or all where it is everybody."""
+    """Return the sizes of the metric's stratum to try: few and half of n people, or n if the stratum is everybody."""
     if find_metric(metric).strata == (None,):
         return (n,)
     return tuple(sorted({STRATUM_MIN, max(STRATUM_MIN, n // 2)}))
 
 
 def least_people(metric: str) -> int:
-    """Return how few people a data set with neighbours can have."""
+    """Return the size of the smallest data set that has neighbours."""
     return STRATUM_MIN * len(find_metric(metric).strata)
 
 
 def worst_pairs(metric: str, n: int, queries: int, generator: np.random.Generator) -> tuple[Pair, ...]:
     """Return the neighbours on which a metric, its noise or both move most, and a few drawn at random.
 
-    There are `n` people in all, at least `least_people`, and m = `queries` models in the batch.
+    `n` is the size of the whole data set, at least `least_people`; `queries` is the number of models in the batch.
     """
     if find_metric(metric).binary:
         return _precision(metric, n, queries, generator)
@@ -51,7 +51,7 @@ def worst_pairs(metric: str, n: int, queries: int, generator: np.random.Generato
     for size in stratum_sizes(metric, n):
         for group in (0, 1):
             pairs += _leaving(metric, n, size, queries, group, 2)
-            # Where noise, or whether there is an answer, depends on how small a group is.
+            # For noise, or refusals, that depend on a group's size.
             if size > 3:
                 pairs += _leaving(metric, n, size, queries, group, 3)[:2]
         for leaving in sorted({4, 8, size // 2} - {1, 2, 3}):
@@ -62,12 +62,12 @@ def worst_pairs(metric: str, n: int, queries: int, generator: np.random.Generato
 
 
 def _leaving(metric: str, n: int, size: int, queries: int, group: int, leaving: int) -> list[Pair]:
-    """Person 0 leaves a group with `leaving` members."""
+    """Return pairs in which person 0 leaves a group of `leaving` members."""
     members = np.full(size, 1 - group, dtype=np.uint8)
     members[:leaving] = group
     signed, absolute = np.zeros(size), np.zeros(size)
     signed[0] = absolute[0] = 1.0
-    # Where the receiving group's mean is 1/s the gap starts at 0, so that taking its sign away takes nothing.
+    # If the receiving group's mean is 1/s the gap starts at 0, so dropping its sign loses nothing.
     absolute[leaving:] = 1 / leaving
     shapes = {
         "every model accepts only the person who changes group": np.tile(signed, (queries, 1)),
@@ -91,11 +91,7 @@ def _random(metric: str, n: int, size: int, queries: int, generator: np.random.G
 
 
 def _precision(metric: str, n: int, queries: int, generator: np.random.Generator) -> tuple[Pair, ...]:
-    """Return pairs for predictive parity, which compares the labels of accepted people: 0/1, and labels of both kinds.
-
-    Three people are accepted, the only one of them with label 1 leaves the first's group for the third's: from -1/2 to
-    1/2, as far as it goes.
-    """
+    """Return pairs for predictive parity; in the worst, with three accepted people, the gap moves from -1/2 to 1/2."""
     protected, labels = np.arange(n, dtype=np.uint8) % 2, np.zeros(n, dtype=np.uint8)
     protected[:3], labels[0] = (0, 0, 1), 1
     three = np.zeros((queries, n))
@@ -110,7 +106,7 @@ def _precision(metric: str, n: int, queries: int, generator: np.random.Generator
 
 
 def _pair(metric: str, n: int, members: NDArray[np.uint8], predictions: NDArray[np.float64], about: str) -> Pair:
-    """Put the members in front; the others get the other label, groups in turn, and predictions of 0."""
+    """Return a pair with `members` first; the others get the other label, alternating groups, and predictions of 0."""
     size = len(members)
     label = find_metric(metric).strata[0]
     label = 1 if label is None else label
@@ -131,7 +127,7 @@ def _flipped(
     predictions: NDArray[np.float64],
     about: str,
 ) -> Pair:
-    """Pair a data set with the one in which person 0 has the other attribute."""
+    """Return the pair of a data set and the same one with person 0's attribute flipped."""
     other = protected.copy()
     other[0] = 1 - other[0]
     first, second = (Question(metric, predictions, Records(labels, who, (metric,))) for who in (protected, other))

@@ -1,8 +1,8 @@
-"""Noise that keeps what it is asked for, and puts out what the other of two neighbours got.
+"""A noise source that records its calls, and can repeat the outputs of another run.
 
-With the noisy numbers of a first run given to a second one, all that the second run does with them must be the same:
-only what is handed to the noise may differ. How much likelier the same numbers are in one run than in the other then
-follows from what was handed over and the scale, draw by draw; and what a batch of draws costs by composition.
+If a second run gets the noisy numbers of the first one, everything it does with them must be the same: only the values
+passed to the noise may differ. The likelihood ratio of the same numbers then follows, draw by draw, from these values
+and the scale; the cost of a batch of draws follows by composition.
 """
 
 from __future__ import annotations
@@ -22,28 +22,25 @@ from fairwall.laws.calibration import cauchy_loss
 from fairwall.laws.gaussian import gaussian_epsilon
 
 Place: TypeAlias = tuple[str, int]
-"""A file, and a line of it."""
+"""A file name and a line number."""
 
 NUMBERS = ("laplace", "gaussian", "cauchy", "cube")
-"""The kinds of calls that add noise to numbers, which may be all that there are of the grid."""
+"""Kinds of calls that add noise to numbers; their outputs may be any number on the grid."""
 
 _XOR = (np.bitwise_xor, np.logical_xor, np.not_equal)
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of the noise.
+    """One call of the noise source.
 
     Parameters
     ----------
-    kind : str
-        Which of the noise's methods; ``turned`` for attributes that coins of it turned over, ``balanced`` and ``ball``
-        for counts by group.
-    public : what must not depend on the secret: the shape, and the grid.
-    scale : or the probability, or a rate.
-    values, output : ndarray
-        What was handed over, and what came back.
-    site : who called, innermost first.
+    kind : the noise method; ``turned`` for attributes flipped by coins, ``balanced`` and ``ball`` for counts by group.
+    public : inputs that must not depend on the secret: the shape and the grid.
+    scale : the scale, the probability or the rate.
+    values, output : the secret input, and the noisy output.
+    site : lines of the callers, innermost first.
     """
 
     kind: str
@@ -55,15 +52,15 @@ class Call:
 
     @property
     def is_rounding(self) -> bool:
-        """Whether nothing is hidden by it: the output is as secret as what was handed over."""
+        """Whether the call adds no noise: the output is as secret as the input."""
         return self.scale == 0 and self.kind in NUMBERS
 
     def is_alike(self, other: Call) -> bool:
-        """Whether both are the same call, but for secret values and a secret scale."""
+        """Return whether another call is the same, up to secret values and a secret scale."""
         return (self.kind, self.public) == (other.kind, other.public)
 
     def noise(self) -> NDArray[np.float64]:
-        """Return what was added, in steps of the grid where values are rounded to it first."""
+        """Return the added noise, in steps of the grid if values are rounded to the grid first."""
         step = self.public[1]
         if self.kind == "cauchy":
             return np.asarray(self.output - self.values, np.float64)
@@ -71,12 +68,12 @@ class Call:
 
 
 Choose: TypeAlias = Callable[[int, Call], "NDArray[Any] | None"]
-"""From a call's number and the call, as it was drawn, to what comes back instead; None for what was drawn."""
+"""Function from a call's number, and the call as drawn, to its output; None keeps the drawn output."""
 
 
 @dataclass(eq=False)
 class Recorder:
-    """Noise from a source, recorded. See `compliance.noise.sampling.Noise`."""
+    """A noise source that records its calls to another one. See `compliance.noise.sampling.Noise`."""
 
     source: Noise
     choose: Choose = lambda _, __: None
@@ -114,7 +111,7 @@ class Recorder:
     def kept(
         self, kind: str, public: tuple[Any, ...], scale: float, values: NDArray[Any], drawn: NDArray[Any]
     ) -> NDArray[Any]:
-        """Record a call, and return what comes back."""
+        """Record a call, and return its output."""
         call = Call(kind, public, float(scale), np.array(values), np.array(drawn), _site())
         if not call.is_rounding and (chosen := self.choose(len(self.calls), call)) is not None:
             call = Call(kind, public, call.scale, call.values, np.array(chosen, drawn.dtype), call.site)
@@ -123,17 +120,17 @@ class Recorder:
 
 
 class Coins(np.ndarray[Any, np.dtype[Any]]):
-    """Coins that turn attributes over: what came out of that is a noisy number, once."""
+    """Coins that flip attributes; the first attributes they flip count as a noisy number."""
 
     turn: Any = None
     used: list[bool]
 
     def __array_finalize__(self, of: Any) -> None:
-        """Keep being coins in another type."""
+        """Keep the coins' state in views and other types."""
         self.turn, self.used = getattr(of, "turn", None), getattr(of, "used", [])
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:
-        """Turn over where coins meet what they may hide."""
+        """Record a flip where coins are combined with values that they may hide."""
         plain = [np.asarray(each) for each in inputs]
         found = getattr(ufunc, method)(*plain, **how)
         if ufunc in _XOR and method == "__call__" and len({each.shape for each in plain}) == 1:
@@ -150,24 +147,24 @@ class Coins(np.ndarray[Any, np.dtype[Any]]):
                 return self._turned(secret, found)
         return found
 
-    def _turned(self, secret: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
+    def _turned(self, secret: NDArray[Any], flipped: NDArray[Any]) -> NDArray[Any]:
         if self.turn is None or self.used:
-            return found
+            return flipped
         self.used.append(True)
-        told: NDArray[Any] = self.turn(secret, found)
-        self[...] = told.astype(np.bool_) ^ secret.astype(np.bool_)  # what the coins were, for whoever tells them too
+        told: NDArray[Any] = self.turn(secret, flipped)
+        self[...] = told.astype(np.bool_) ^ secret.astype(np.bool_)  # the coins this implies: they may be released too
         return told
 
 
 def replayed(tape: Sequence[Call]) -> Choose:
-    """Put out what another run got at the same place."""
+    """Return a chooser that repeats the outputs of another run at the same calls."""
     return lambda at, call: tape[at].output if at < len(tape) and tape[at].is_alike(call) else None
 
 
 def steered(between: NDArray[np.float64], *, far: bool) -> Choose:
-    """Put out what may be drawn, and seldom is: numbers about where exact gaps are, or far off; one side of coins.
+    """Return a chooser of possible but rare outputs: numbers near exact gaps, or far off, and one side of coins.
 
-    Only of a first few calls: to draw until something fits has to end.
+    Only the first `_STEERED` calls are steered, so that a mechanism which draws until something fits can end.
     """
 
     def choose(at: int, call: Call) -> NDArray[Any] | None:
@@ -196,11 +193,11 @@ _STEERED, _FAR = 8, 40.0
 
 
 def costs(first: Sequence[Call], second: Sequence[Call], delta: float) -> NDArray[np.float64]:
-    """Return what each call costs of epsilon, with the numbers that came back alike but for a shift that is public.
+    """Return the epsilon cost of each call, for two runs whose outputs are the same up to a public shift.
 
-    Calls are the same but for secret values and scales. Infinite where no epsilon is enough. Laplace noise of two
-    scales and Gaussian noise need a delta, which is parted evenly among those of two scales; all Gaussian noise costs
-    together what is entered for its first call.
+    The calls must be alike up to secret values and scales. A cost is infinite if no epsilon is enough. Laplace noise of
+    two scales and Gaussian noise need a delta; it is divided evenly among the calls of two scales and, as one more, all
+    Gaussian noise, whose total cost is entered for its first call.
     """
     found = np.zeros(len(first))
     pairs = list(zip(first, second, strict=True))
@@ -255,16 +252,14 @@ def _logs(one: float, other: float) -> float:
 
 
 def _dilation(ratio: float, size: int, delta: float) -> float:
-    """Return what Laplace noise of two scales costs; `fairwall.laws.conceal_laplace` has the argument.
-
-    Whoever draws from the wider law loses T (r - 1) - size ln r, where T is above its quantile with probability delta.
-    """
+    """Return the cost of Laplace noise of two scales: see `fairwall.laws.conceal_laplace`."""
     if ratio == 1:
         return 0.0
     if not delta:
         return math.inf
     from scipy.special import gammainccinv
 
+    # A draw from the wider law loses T (r - 1) - size ln r, where T is above its quantile with probability delta.
     narrow = size * math.log(ratio)
     return max(narrow, float(gammainccinv(size, delta)) * (ratio - 1) - narrow)
 
@@ -277,7 +272,7 @@ def _cost_of_coins(one: Call, other: Call, follows: Call | None) -> float:
         and follows.public == (x.size,)
         and x.min() == y.min() == 0
     ):
-        # Permute and flip: scores of 2 a/epsilon, moved by at most a after one number was taken off all.
+        # Permute and flip: scores of 2 a/epsilon, moved by at most a once a common number is subtracted.
         return float(np.ptp(x - y))
     with np.errstate(divide="ignore"):
         tails = np.log(-np.expm1(-x[x != y])) - np.log(-np.expm1(-y[x != y]))

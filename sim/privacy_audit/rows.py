@@ -1,8 +1,8 @@
-"""Noise of many sessions at once, a row a session, of which no number may pass from one session into another.
+"""Noise of many sessions at once, one row per session; no number may pass from one session into another.
 
-A mechanism that asks `if noise:` or takes `noise[0]` means its own session's noise. Given the rows of many it would
-take one session's for all, and sessions would depend on each other. `Rows` raises there. What is left is arithmetic
-that treats every row alike.
+A mechanism that evaluates `if noise:` or `noise[0]` means its own session's noise. Given the rows of many sessions it
+would use one session's noise for all, and the sessions would depend on each other. `Rows` raises there, and allows only
+arithmetic that treats every row alike.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _ELEMENTWISE = (np.where, np.clip, np.nan_to_num, np.zeros_like, np.ones_like, n
 
 
 class MixedSessionsError(TypeError):
-    """A mechanism did with many sessions' noise what only one's allows."""
+    """A mechanism used many sessions' noise in a way that is valid for a single session only."""
 
 
 class Rows(np.ndarray[Any, Any]):
-    """Noise of the shape (sessions, ...): what numpy would do across the first axis raises `MixedSessionsError`."""
+    """Noise of shape (sessions, ...); numpy operations across the first axis raise `MixedSessionsError`."""
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> Self:
-        """See values of the shape (sessions, ...) as rows."""
+        """Return values of shape (sessions, ...) as rows."""
         return np.ascontiguousarray(values).view(cls)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:
-        """Let through what works element by element, or along another axis than the first."""
+        """Allow operations that work element by element, or along an axis other than the first."""
         if method in ("reduce", "accumulate"):
             _require_inner(inputs[0], how.get("axis", 0))
         elif method != "__call__":
@@ -54,7 +54,7 @@ class Rows(np.ndarray[Any, Any]):
         return found.view(Rows)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return numbers of every session: the first of several indices is `...` or `:`."""
+        """Return the same numbers of every session; the first of several indices must be `...` or `:`."""
         first = key[0] if isinstance(key, tuple) and key else key
         if first is not Ellipsis and first != slice(None):
             raise MixedSessionsError("an index of sessions")

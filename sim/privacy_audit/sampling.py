@@ -1,11 +1,12 @@
-"""A lower bound on epsilon from sessions alone.
+"""Find a lower bound on epsilon from sessions alone.
 
-A first draw on every pair teaches an event each. Then the looks: each takes the one event that promises most, draws
-fresh sessions, and has two bounds. Half of the level is for bets on these sessions (`betting`), which go on from look
-to look; the other half for the limits of the look's own counts, each look at its share (`intervals`): bets are aimed at
-the claim, and tell little of an epsilon far from it. As an event is fixed before the sessions are drawn, one look is
-one hypothesis, however many pairs, scores, thresholds and directions were weighed. Afterwards these sessions teach too;
-the next look doubles their number, and each keeps the better third of the pairs, which it goes on to learn from.
+A first draw on every pair of data sets teaches one event per pair. Then come the looks. Each takes the most promising
+event, draws fresh sessions, and computes two bounds. Half of the level pays for bets on these sessions (`betting`),
+which continue from look to look; the other half pays for the limits of the look's own counts, each look at its share
+(`intervals`), because bets are aimed at the claim and say little about an epsilon far from it. The event is fixed
+before the sessions are drawn, so one look is one hypothesis, however many pairs, scores, thresholds and directions were
+weighed. Afterwards its sessions teach too; the next look has twice as many, and each look keeps the better third of the
+pairs and learns on from them.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ FIRST = 512
 """Sessions of the first draw, on each data set."""
 
 _KEPT = 2
-"""Pairs that are never given up: the best of a few thousand sessions may be so by luck."""
+"""Fewest pairs that are kept: the best of a few thousand sessions may be best by luck."""
 
 _SLICE = 2048
-"""So many sessions on each data set are drawn before the bets are looked at."""
+"""Sessions drawn on each data set between two checks of the bets."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What sampling found out.
+    """A lower bound on epsilon from sampling, and the event that gave it.
 
-    The true epsilon is at least `lower`, or the family-wise level has failed; `reach` is the largest bound that the
-    largest look could have given. So many bounds were taken (`looks`), whose shares of the level add up to at most the
-    level, and so many `sessions` drawn in all. The best bound comes from a pair and an event, in words, which happened
-    so often in so many sessions (`trials`) of that look on each data set.
+    The true epsilon is at least `lower`, unless the family-wise level has failed; `reach` is the largest bound that the
+    counts of a look could have given. `looks` bounds were taken, whose shares of the level add up to at most the level,
+    from `sessions` sessions in all. `pair` and `event` describe the pair and the event of the best bound; the event
+    happened `hits` and `neighbour_hits` times in `trials` sessions of that look on each data set.
     """
 
     lower: float
@@ -58,7 +59,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class _Trail:
-    """A pair, what was drawn on it, and the event that this taught."""
+    """A pair, its transcripts, and the event learned from them."""
 
     pair: Pair
     drawn: Drawn
@@ -66,7 +67,7 @@ class _Trail:
 
 
 def look_sizes(samples: int) -> list[int]:
-    """Return how many sessions each look takes on each data set: doubling, while all draws fit into `samples`."""
+    """Return the sessions of each look on each data set: doubling, while all draws fit into `samples`."""
     sizes: list[int] = []
     drawn = FIRST
     while drawn + (size := FIRST << len(sizes)) <= samples:
@@ -83,11 +84,11 @@ def lower_bound(
     generator: np.random.Generator,
     on_look: Callable[[int, float], None] = lambda _look, _lower: None,
 ) -> Evidence:
-    """Return a lower bound on a subject's epsilon at the delta that it claims; stop as soon as it is above the claim.
+    """Return a lower bound on a subject's epsilon at its claimed delta; stop as soon as the bound is above the claim.
 
-    There is at least one pair of neighbours to try. `level` is the probability of a bound above the true epsilon, over
-    all looks together, and `samples` the most sessions on one data set, at least twice `FIRST`. `on_look` is called
-    after each look with its number and the best bound so far.
+    `pairs` has at least one pair of neighbours. `level` is the probability of a bound above the true epsilon, over all
+    looks together; `samples` is the most sessions on one data set, at least twice `FIRST`. `on_look` is called after
+    each look with its number and the best bound so far.
     """
     claim = subject.claim
     sizes = look_sizes(samples)
@@ -122,7 +123,7 @@ def lower_bound(
             seen += len(here)
         sessions += 2 * seen
         lower = bets.bound(level / 2)
-        if seen == trials:  # fixed beforehand, which these limits ask for and bets do not
+        if seen == trials:  # the size was fixed beforehand: these limits need that, bets do not
             counted = epsilon_bound(hits, neighbour_hits, trials, claim.delta, share(level / 2, look))
             lower = max(lower, counted)
         fresh = [(np.concatenate([here for here, _ in drawn]), np.concatenate([there for _, there in drawn]))]

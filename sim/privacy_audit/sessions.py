@@ -1,10 +1,10 @@
-"""Many sessions of a mechanism at once, through the mechanism's own code.
+"""Run many sessions of a mechanism at once, through the mechanism's own code.
 
-A mechanism gets its noise from a `compliance.noise.sampling.Noise`. `Many` is one whose every draw has a row a session.
-A mechanism that treats its noise elementwise then answers all sessions in one call and does not know it. One that
-branches on its noise, or indexes it, cannot: noise comes as `Rows`, which raise there, however seldom the mechanism
-does it. And the shortcut is put to the test first: sessions whose noise is known must come out the same, bit for bit,
-drawn together and one by one. Where they do not, or where rows raise, all are drawn one by one.
+A mechanism draws its noise from a `compliance.noise.sampling.Noise`. `Many` is a noise source whose draws have one row
+per session, so a mechanism that treats its noise elementwise answers all sessions in one call. A mechanism that
+branches on its noise, or indexes it, cannot: noise comes as `Rows`, which raise there, however rarely the mechanism
+does it. The shortcut is also tested first: sessions from known noise must come out the same, bit for bit, drawn
+together and one by one. If they differ, or if rows raise, all sessions are drawn one by one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from sim.privacy_audit.rows import MixedSessionsError, Rows
 
 _TRIED_TOGETHER = 16
 NO_ANSWER = -(2.0**60)
-"""What stands in a transcript where the answer was "none", NaN: a number, so that learning may compute with it."""
+"""Number in a transcript for the answer "none" (NaN); finite, so that event learning can compute with it."""
 
 _AT_ONCE = 2**21
-"""How many numbers are drawn in one call: 16 MiB."""
+"""Answers drawn in one call, over all its sessions: 16 MiB."""
 
 
 def releases(
@@ -37,14 +37,9 @@ def releases(
     generator: np.random.Generator,
     batches: int = 1,
 ) -> NDArray[np.float64]:
-    """Return what that many independent sessions release: the answers, then the facts bought, by name.
+    """Return the releases of independent sessions, shape (sessions, numbers): answers, then purchased facts by name.
 
-    A session asks the question `batches` times; each time the mechanism gets back the facts that it has sold before.
-
-    Returns
-    -------
-    NDArray[np.float64]
-        Shape (sessions, numbers released).
+    A session asks the question `batches` times; each time the mechanism receives the facts that it has sold before.
     """
 
     def release(noise: Noise) -> Release:
@@ -74,7 +69,7 @@ def _works_together(release: Callable[[Noise], Release]) -> bool:
     try:
         together = _flat(release(Stacked(noises())), (_TRIED_TOGETHER,))
     except (TypeError, ValueError, IndexError, AttributeError, NotImplementedError):
-        return False  # numpy's ways to say that a row a session was one dimension too many
+        return False  # numpy's errors for one dimension too many
     return np.array_equal(apart, together)
 
 
@@ -86,9 +81,9 @@ def _flat(release: Release, sessions: tuple[int, ...]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Many:
-    """Noise with a row a session: `compliance.noise.sampling.Noise`, but every shape has the sessions in front.
+    """Noise with one row per session: like `compliance.noise.sampling.Noise`, but every shape begins with the sessions.
 
-    What comes in may be the same for all sessions, shape (size,), or have come out before, shape (sessions, size).
+    Inputs may be shared by all sessions, shape (size,), or differ by session, shape (sessions, size).
     """
 
     generator: np.random.Generator
@@ -133,7 +128,7 @@ class Many:
 
 @dataclass(frozen=True, eq=False)
 class Stacked:
-    """Noise with a row a session, like `Many`, each row from a source of its own: slow, and known row by row."""
+    """Noise with one row per session, like `Many`, each from its own source: slow, but known row by row."""
 
     noises: list[Noise] = field(repr=False)
 

@@ -1,4 +1,4 @@
-"""What a privacy audit looks at: something that turns a data set into transcripts and claims how private they are."""
+"""Subjects of a privacy audit: objects that turn a data set into transcripts, and claim how private those are."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ class Claim(NamedTuple):
 
 
 class Subject(Protocol):
-    """A whole session with a service, seen by who asks. Broken or not, it is treated alike."""
+    """A whole session with a service, as the caller sees it; sound and broken services have the same interface."""
 
     @property
     def claim(self) -> Claim:
-        """The epsilon and delta that are claimed for one session, whatever the question."""
+        """Epsilon and delta claimed for one session, whatever the question."""
 
     def refuses(self, metric: str) -> str | None:
-        """Return why a metric is not answered, None where it is."""
+        """Return the reason a metric is not answered, or None if it is answered."""
 
     def loss(self, metric: str, n0: int, n1: int, people: int, queries: int) -> float | None:
-        """Return the true loss, at the claimed delta, to the neighbours of a data set; None where it is not known.
+        """Return the true loss at the claimed delta, against all neighbours of a data set, or None if it is not known.
 
-        The groups have n0 and n1 of the metric's stratum, and all people are counted in `people`.
+        The groups have `n0` and `n1` members in the metric's stratum; `people` counts the whole data set.
         """
 
     def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Return the transcripts of independent sessions, shape (count, numbers seen)."""
+        """Return the transcripts of independent sessions, shape (count, numbers in a transcript)."""
 
     def log_ratio(
         self, first: Question, second: Question, transcripts: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:
-        """Return the log-likelihood ratio of each transcript, shape (count,), None where densities are not known.
+        """Return the log-likelihood ratio of each transcript, shape (count,), or None if the densities are not known.
 
-        Only for choosing an event: a wrong one costs power and accuses nobody.
+        The ratio only helps to choose an event: a wrong one costs power and accuses nobody.
         """
 
 
 @dataclass(frozen=True)
 class Batches:
-    """One batch put to a mechanism, a broken one too, or the same one again and again by one account.
+    """One batch put to a mechanism, possibly a broken one, or the same batch repeated by one account.
 
-    It is asked for at epsilon and delta. `exact` is what it really costs, where somebody has worked it out; `law` is
-    the noise on each answer, where answers are gaps with independent noise. There are so many `batches`, at least 1.
-    Each is taken to cost as much as the first; `exact` and `law` speak of one alone.
+    `exact` is the batch's true loss, if it has been derived; `law` is the distribution of the noise on each answer, if
+    answers are gaps with independent noise. Both describe a single batch. Each of the `batches` (at least 1) is assumed
+    to cost as much as the first.
     """
 
     mechanism: Mechanism

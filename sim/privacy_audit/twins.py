@@ -1,8 +1,8 @@
 """BROKEN ON PURPOSE: mechanisms and services that do not keep the epsilon they claim, and their sound siblings.
 
-A privacy audit that has never caught anything proves nothing. Each twin here has one fault that was once printed,
-proposed or shipped somewhere; its sibling runs through the same code without the fault. Nothing but a privacy audit
-may use them: they are not in `compliance`, and no scenario can name them.
+A privacy audit that has never caught anything proves nothing. Each twin has one fault that was once printed, proposed
+or shipped somewhere; its sibling runs the same code without the fault. Only privacy audits may use them: they are not
+in `compliance`, and no scenario can name them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sim.privacy_audit.sessions import releases
 from sim.privacy_audit.subject import Batches, Claim, Subject
 
 Scale = Callable[[Batch, int], float]
-"""From a batch and how many people there are in all to a scale."""
+"""Noise scale of a batch, given the size of the whole data set."""
 
 SCALES: Mapping[str, Scale] = {
     "right-laplace": lambda batch, _: batch.queries * global_sensitivity(batch.metric, batch.people) / batch.epsilon,
@@ -57,12 +57,12 @@ SCALES: Mapping[str, Scale] = {
     # Theorem 7 as printed, which halves between N0 = 1 and N0 = 2.
     "printed-conceal": lambda batch, _: printed_conceal_scale(batch.n0, batch.n1, batch.queries, batch.epsilon),
 }
-"""Sound scales, and printed, proposed or shipped ones that are not."""
+"""Noise scales by name: sound ones, and faulty ones that were printed, proposed or shipped."""
 
 
 @dataclass(frozen=True)
 class _Pure:
-    """What the mechanisms here have in common: they claim the epsilon that they were asked for, of one mean."""
+    """A mechanism that claims the requested epsilon, and by default answers metrics that are one mean."""
 
     name: str
 
@@ -99,7 +99,7 @@ class _Pure:
 
 @dataclass(frozen=True)
 class Additive(_Pure):
-    """Independent noise of some scale on every gap."""
+    """Independent noise of a given scale on every gap."""
 
     law: Literal["laplace", "cauchy"]
     scale: Scale
@@ -132,14 +132,14 @@ class Additive(_Pure):
 
 @dataclass(frozen=True)
 class _OfSums(_Pure):
-    """What those have in common that make gaps of a noisy N0 and noisy sums over a=0."""
+    """A mechanism that computes gaps from a noisy N0 and noisy sums over a=0."""
 
     def loss(self, batch: Batch, _everybody: int) -> float:
         """Return the exact loss, an `exact.ExactLoss`."""
         return batch.epsilon * self._taken(batch.queries) if batch.people >= 3 else 0.0
 
     def _taken(self, queries: int) -> float:
-        """Say how many times epsilon a batch of so many queries costs, where there are neighbours."""
+        """Return the true cost of a batch, in multiples of epsilon, if the data set has neighbours."""
         raise NotImplementedError
 
     def _answers(self, metric: str) -> bool:
@@ -152,7 +152,7 @@ class _OfSums(_Pure):
         sums: Callable[[NDArray[np.float64]], NDArray[np.float64]],
         total: NDArray[np.float64] | None = None,
     ) -> Release:
-        """Make gaps of an N0 and of sums that are possible for it: post-processing."""
+        """Return the gaps of an N0 and of sums clipped to its range: post-processing."""
         n = question.records.people
         if total is None:
             total = sums_over(np.ones(n, dtype=np.bool_), question.predictions)
@@ -164,12 +164,13 @@ class _OfSums(_Pure):
 
 @dataclass(frozen=True)
 class Counts(_OfSums):
-    """Laplace noise on N0 and on the sums over a=0 of h - 1/2, and every gap from those.
+    """Laplace noise on N0 and on the sums over a=0 of h - 1/2; every gap is computed from these.
 
-    A flip moves N0 by 1 and each of the m sums by 1/2. So N0 gets the share r = 1 / (1 + sqrt(2m)) of epsilon, and
-    the sums get the rest. ``free-size`` gives the sums all of it: N0, "only a number of people", is released unpaid.
-    ``low-bits`` takes the sum over everybody, which is public, from the two groups' secret sums: float64 rounds these
-    differently for every A, and the answer's last bits tell. (A privacy audit found this in the sound sibling.)
+    A flip moves N0 by 1 and each of the m sums by 1/2. So N0 gets the share r = 1 / (1 + sqrt(2m)) of epsilon, and the
+    sums the rest. ``free-size`` gives the sums all of epsilon: N0, "only a number of people", is released unpaid.
+    ``low-bits`` computes the sum over everybody, which is public, from the two groups' secret sums: float64 rounds
+    these differently for every A, and the answer's last bits reveal it. (A privacy audit found this in the sound
+    sibling.)
     """
 
     fault: Literal["free-size", "low-bits"] | None
@@ -194,8 +195,8 @@ class Counts(_OfSums):
 class Cube(_OfSums):
     """Noise from a cube on N0 and on twice the sums over a=0 of h - 1/2, each of which a flip moves by at most 1.
 
-    They are rounded to a grid of which 1 is no multiple, so that a flip moves them by up to two whole steps, 1.6. With
-    ``step`` that is forgotten: the noise is for what moves by 1.
+    The numbers are rounded to a grid of step 0.8, so a flip moves them by up to two whole steps, 1.6. The fault
+    ``step`` takes the noise for a move of 1.
     """
 
     fault: Literal["step"] | None
@@ -209,7 +210,7 @@ class Cube(_OfSums):
         return self._told(question, size, lambda near: centred + near / 2)
 
     def _taken(self, _queries: int) -> float:
-        # Some batch's sums are moved by the most that can be.
+        # In some batch all sums move by the maximum.
         return self._moves() if self.fault else 1.0
 
     _STEP = 0.8
@@ -220,11 +221,11 @@ class Cube(_OfSums):
 
 @dataclass(frozen=True)
 class Cells(_OfSums):
-    """Whole-number noise on how many are disadvantaged in each of five cells and in all, and every gap from those.
+    """Whole-number noise on the disadvantaged people in each of five cells and in all; gaps are computed from these.
 
-    Cells are runs of people in the order of their mean prediction. A person is in one of them, so that they cost one
-    price together: the sizes of cells get 0.85 of epsilon and N0 the rest. ``free-size`` gives the cells all of it.
-    ``by-group`` puts the first disadvantaged person into a cell of their own, who is then seen in how cells answer.
+    Cells are runs of people in the order of their mean prediction. A person is in only one, so the cells cost one price
+    together: their counts get 0.85 of epsilon and N0 the rest. ``free-size`` gives the cells all of it. ``by-group``
+    moves the first disadvantaged person to the last cell, and releases the cells' sizes, which show it.
     """
 
     fault: Literal["free-size", "by-group"] | None
@@ -260,12 +261,12 @@ class Cells(_OfSums):
 
 @dataclass(frozen=True)
 class SparseVector(_Pure):
-    """Above Threshold: whether the gap of each model is above 0, until the first one that is (Dwork and Roth 2014).
+    """Above Threshold (Dwork and Roth 2014): whether each model's gap is above 0, until the first one that is.
 
     Sound with Laplace noise of 2 Delta / epsilon on the threshold and of 4 Delta / epsilon on every gap. Answers are 1
-    for above, 0 for below, -1 for not looked at. The faults are those that Lyu, Su and Li, VLDB 2017, list:
-    ``silent`` puts no noise on the gaps (Stoddard, Chen, Machanavajjhala 2014), ``endless`` never stops, as if only the
-    threshold cost something (Chen, Xiao, Zhang, Xu 2015).
+    for above, 0 for below, -1 for not evaluated. The faults are from Lyu, Su and Li, VLDB 2017: ``silent`` puts no
+    noise on the gaps (Stoddard, Chen, Machanavajjhala 2014), ``endless`` never stops, as if only the threshold cost
+    epsilon (Chen, Xiao, Zhang, Xu 2015).
     """
 
     fault: Literal["silent", "endless"] | None
@@ -285,10 +286,10 @@ class SparseVector(_Pure):
 
 @dataclass(frozen=True)
 class PermuteAndFlip(_Pure):
-    """Chooses a model with a small absolute gap (McKenna and Sheldon, NeurIPS 2020): 1 for it, 0 for the others.
+    """Permute and flip (McKenna and Sheldon, NeurIPS 2020): a model with a small absolute gap gets 1, the others 0.
 
     Models come up in random order; the first whose coin of exp(-epsilon (gap - least gap) / (2 Delta)) shows heads is
-    chosen. ``single``: without the 2, as if all gaps could only fall together.
+    chosen. ``single`` omits the 2, as if all gaps could only fall together.
     """
 
     fault: Literal["single"] | None
@@ -305,10 +306,10 @@ class PermuteAndFlip(_Pure):
 
 @dataclass(frozen=True)
 class Seldom(_Pure):
-    """Laplace noise on every gap, but for some sessions.
+    """Laplace noise on every gap, except in some sessions.
 
-    ``few``: no answer where a group has fewer than three people, which tells that it has. ``exact``: no noise in one
-    session of 200. None: no answer in one session of 50, whatever the records, which is sound.
+    ``few``: no answer if a group has fewer than three people, which reveals that. ``exact``: no noise in one session of
+    200. None: no answer in one session of 50, whatever the records, which is sound.
     """
 
     fault: Literal["few", "exact"] | None
@@ -324,7 +325,6 @@ class Seldom(_Pure):
 
 
 def _laplace(values: NDArray[np.float64], sensitivity: float, epsilon: float, noise: Noise) -> NDArray[np.float64]:
-    """Add the Laplace noise that epsilon asks for; each of the values may move by the rounding too."""
     step = step_for(sensitivity / epsilon)
     return noise.laplace(values, (sensitivity + values.size * ROUNDING_STEPS * step) / epsilon, step)
 
@@ -334,7 +334,7 @@ def _laplace(values: NDArray[np.float64], sensitivity: float, epsilon: float, no
 
 @dataclass(frozen=True)
 class _Service:
-    """A service that answers with a mechanism, at epsilon a request."""
+    """A service that answers with a mechanism, at epsilon per request."""
 
     mechanism: Mechanism
     epsilon: float
@@ -350,7 +350,7 @@ class _Service:
         return self.mechanism.refuses(metric, self.epsilon, 0.0)
 
     def log_ratio(self, _first: Question, _second: Question, _transcripts: NDArray[np.float64]) -> None:
-        """Return None: the numbers of a session are not independent, which has to be learned."""
+        """Return None: the numbers of a session are not independent, so their ratio must be learned."""
 
     def _answers(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
         return releases(self.mechanism, question, self.epsilon, 0.0, count, generator)
@@ -363,7 +363,7 @@ class _Service:
 class TwoRequests(_Service):
     """Two requests in a session: the models, then as many that accept nobody. Broken: both get the same noise.
 
-    Every gap of the second batch is 0, so it hands out the noise of the first.
+    Every gap of the second batch is 0, so its answers are the noise of the first.
     """
 
     @property
@@ -384,9 +384,9 @@ class TwoRequests(_Service):
 
 @dataclass(frozen=True)
 class GuessedSeed(_Service):
-    """One request, by somebody who replays the noise from a guess at the seed. Broken: the guess is right.
+    """One request, by a caller who replays the noise from a guessed seed. Broken: the guess is right.
 
-    Adding the seed's noise to gaps of 0, which needs no protected attribute, shows what has to be taken off.
+    Adding the seed's noise to gaps of 0 needs no protected attribute, and shows what to subtract.
     """
 
     def loss(self, metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
@@ -403,7 +403,7 @@ class GuessedSeed(_Service):
 
 @dataclass(frozen=True)
 class Restarted(_Service):
-    """A budget of one request; the service restarts, and gets the request again. Broken: it forgets what was spent."""
+    """A budget of one request, made again after a restart. Broken: the service forgets what was spent."""
 
     def loss(self, metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
         """See `Subject.loss`."""
@@ -425,17 +425,17 @@ class Restarted(_Service):
 
 
 def _nobody(question: Question) -> Question:
-    """Ask the same about models that accept nobody: every gap is 0."""
+    """Return the same question about models that accept nobody: every gap is 0."""
     return Question(question.metric, np.zeros_like(question.predictions), question.records)
 
 
-# ---- how each is made from its name and an epsilon
+# ---- makers of subjects, from a name and an epsilon
 
 Maker = Callable[[str, float], Subject]
 
 
 def additive(law: Literal["laplace", "cauchy"], named: str, only: str | None = None) -> Maker:
-    """Return the maker of a subject with noise on every gap, of one metric only or of all that are one mean."""
+    """Return the maker of a subject with noise on every gap, for the metric `only` or all metrics of one mean."""
     scale = SCALES[named]
 
     def make(name: str, epsilon: float) -> Subject:
@@ -450,7 +450,7 @@ def additive(law: Literal["laplace", "cauchy"], named: str, only: str | None = N
 
 
 def unknown(kind: Callable[..., Mechanism], *settings: Any) -> Maker:
-    """Return the maker of a subject of which nobody has worked anything out: sessions alone can tell."""
+    """Return the maker of a subject whose loss is not known: only sessions can reveal it."""
     return lambda name, epsilon: Batches(kind(name, *settings), epsilon, 0.0)
 
 

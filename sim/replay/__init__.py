@@ -1,6 +1,6 @@
-"""``fairwall replay RUN``: a recorded game, played again.
+"""``fairwall replay RUN``: plays a recorded game again.
 
-The whole of it, from the seeds that its scenario holds; or one party alone, whose counterparts answer from its own
-transcript (`sim.replay.alone`); or the developer with another decoder on the answers already given. What differs is
-named by the first message that does (`sim.replay.differences`).
+A replay is of the whole game, from its scenario's seeds; of one party alone, which the others answer from its own
+transcript (`sim.replay.alone`); or of the developer with another decoder on the recorded answers. The first message
+that differs is reported (`sim.replay.differences`).
 """

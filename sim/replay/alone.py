@@ -1,8 +1,8 @@
-"""One party alone, live: its counterparts are ghosts, which repeat what its own transcript says they said.
+"""Replay of one live party: its counterparts are ghosts, which repeat their recorded messages from its transcript.
 
-Ghosts do not judge. The k-th call of a method gets the k-th recorded answer, whatever was asked; what the party says
-otherwise is found afterwards, in its new transcript. What they keep to is the order of causes: a ghost says nothing
-before the party has heard, and said, all that came before it when it was recorded.
+Ghosts do not judge. The k-th call of a method gets the k-th recorded answer, whatever the request; what the party sends
+differently is found afterwards in its new transcript. Ghosts do keep the causal order: a ghost sends nothing before the
+party has received and sent all that preceded it in the recording.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from sim.transcripts.files import Transcript, decode
 from sim.transcripts.methods import METHODS
 
 _POLL_SECONDS = 5.0
-"""How long a call is held that can be told to ask again."""
+"""Seconds that a call is held whose caller can be told to ask again."""
 
 _LAST_SECONDS = 60.0
-"""How long the others may take to finish what they say to a party that has asked what has no answer."""
+"""Longest time, in seconds, for finishing the calls to a party that has made a call with no recorded answer."""
 
 _IDLE_SECONDS = 1800.0
-"""A party that neither sends nor receives anything for so long has hung."""
+"""Seconds without a message to or from the party after which it counts as hung."""
 
 Change = Callable[[Any], None]
-"""Changes a message on its way to the party; it is told None of one that cannot be decoded."""
+"""A function that changes a decoded message to the party; its argument is None if the message cannot be decoded."""
 
 Layers = Mapping[str, Sequence[Mapping[str, Any]]]
-"""What confines the party and, in the referee's place, the process that holds its transcript."""
+"""The layers that confine the party and, under "referee", the process that holds its transcript."""
 
 
 def play_alone(
@@ -53,11 +53,11 @@ def play_alone(
     change: Change = lambda _: None,
     plugged: Plugged = UNPLUGGED,
 ) -> str | None:
-    """Run one party against ghosts, to the end of its own transcript, and say how it ended, where it ended early.
+    """Run one party against ghosts to the end of its transcript; return why it ended, if it ended early.
 
-    It records anew in the folder. ``on_start`` is told what confines whom before the first word is said; what it raises
-    ends the play. ``change`` is applied to each decoded answer that the party gets. ``plugged`` are the plug-ins that
-    it may run. Raises PartyDied if the party does not start.
+    The party records anew in the folder. ``on_start`` gets the layers of confinement before the first message; if it
+    raises, the replay ends. ``change`` is applied to each decoded answer to the party. ``plugged`` are the plug-ins
+    that the party may run.
     """
     header, party = script.header, script.party
     assert header is not None, "looked at when it was read"
@@ -101,7 +101,7 @@ def _serving(name: str, ghosts: _Ghosts, credentials: Credentials) -> Iterator[s
 
 
 class _Spoken(grpc.GenericRpcHandler):
-    """Every method of the protocol, answered by a ghost in bytes."""
+    """Handlers for every method of the protocol, with a ghost's answers as bytes."""
 
     def __init__(self, name: str, ghosts: _Ghosts) -> None:
         self._name = name
@@ -114,7 +114,7 @@ class _Spoken(grpc.GenericRpcHandler):
         streams, is_streamed = _streams(method)
 
         def many(request: Any, _: grpc.ServicerContext) -> Iterator[bytes]:
-            deque(request if streams else (), maxlen=0)  # read to its end, as the server did that was recorded
+            deque(request if streams else (), maxlen=0)  # read to the end, as the recorded server did
             yield from self._ghosts.answer(self._name, method)
 
         def one(request: Any, context: grpc.ServicerContext) -> bytes:
@@ -127,7 +127,7 @@ class _Spoken(grpc.GenericRpcHandler):
 
 
 class _Ghosts:
-    """What everybody but the party says, and when."""
+    """The counterparts of the party: their answers and calls, and the times of these."""
 
     def __init__(self, script: Transcript, change: Change) -> None:
         self._script = script
@@ -147,27 +147,27 @@ class _Ghosts:
             elif call.is_poll(script):
                 first_polls.setdefault(call.method, call.start)
             else:
-                # A call that was told to ask again, and the one that then is answered, are one.
+                # A call that is told to ask again, and the call that then is answered, count as one.
                 own.append((call, first_polls.pop(call.method, call.start)))
         self._own = own
         self._waiting: dict[tuple[str, str], deque[int]] = {}
         for number, (call, _) in enumerate(own):
             self._waiting.setdefault((call.key.server, call.method), deque()).append(number)
 
-    # What the party asks.
+    # The party's calls.
 
     def answer(self, name: str, method: str) -> list[bytes]:
-        """Answer the party's next call of a method, once it is time; Refusal as recorded, or of a call too many."""
+        """Answer the party's next call of a method when it is due; Refusal if recorded, or if no answer is."""
         wait = _wait_answer(method)
         with self._changed:
             self._changed.wait_for(lambda: self._is_begun or self._over)
             waiting = self._waiting.get((name, method))
             if not waiting:
-                # A question too many, or the transcript breaks off: in the game others went on for as long as they do.
+                # A call too many, or the transcript breaks off: the others finish their calls, as in the game.
                 self._changed.wait_for(lambda: self._over or not self._is_spoken_to(), _LAST_SECONDS)
                 self._end()
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            # What can be told to ask again is still to be answered then.
+            # A call that is told to ask again remains to be answered.
             number = waiting[0] if wait is not None else waiting.popleft()
             call, _ = self._own[number]
             self._begun.add(number)
@@ -194,27 +194,27 @@ class _Ghosts:
         return data if changed == message else bytes(changed.SerializeToString())
 
     def _heard(self, entry: int) -> bool:
-        """Whether the party has answered all that had been asked of it by then."""
+        """Return whether the party has answered every recorded call that had ended before this entry."""
         return all(~number in self._done for number, call in enumerate(self._incoming) if call.end < entry)
 
-    # What the party is asked.
+    # The calls to the party.
 
     def call(self, address: str, credentials: dict[str, Credentials]) -> None:
-        """Make the calls that the party answered, each when it is time; return when the party is to say no more."""
-        # The lines are hung up first: whoever still waits for an answer then gets none.
+        """Make the calls that the party answered, each when it is due; return when no more follow."""
+        # Channels close first: calls that still wait for an answer then get none.
         with ThreadPoolExecutor(server.CALLS_PER_CALLER) as callers, contextlib.ExitStack() as kept:
             lines = {
                 name: kept.enter_context(channel.connect(address, self._script.party, credentials[name]))
                 for name in sorted({call.key.caller for call in self._incoming})
             }
             for number, call in enumerate(self._incoming):
-                if not self._comes(lambda: self._is_time(call.start)):  # noqa: B023 - asked for now
+                if not self._comes(lambda: self._is_time(call.start)):  # noqa: B023 - called at once
                     break
                 callers.submit(self._make, lines[call.key.caller], number, call)
             self._comes(lambda: False)
 
     def _comes(self, time: Callable[[], bool]) -> bool:
-        """Wait for a time, unless there is no more to be said before it."""
+        """Wait until ``time()`` holds; return False if the replay ends first."""
         with self._changed:
             while not self._over:
                 said = len(self._begun) + len(self._done)
@@ -232,7 +232,7 @@ class _Ghosts:
         return own and self._heard(entry)
 
     def _is_spoken_to(self) -> bool:
-        """Whether somebody calls the party, or is about to."""
+        """Return whether a call to the party is in progress or due."""
         return any(
             ~number not in self._done and self._is_time(call.start) for number, call in enumerate(self._incoming)
         )
@@ -246,22 +246,22 @@ class _Ghosts:
             answers = make(call.method)(iter(requests) if streams else requests[0], timeout=_IDLE_SECONDS, metadata=own)
             deque(answers if is_streamed else (), maxlen=0)
         except grpc.RpcError:
-            pass  # refused, or the party has left: its transcript tells
+            pass  # refused, or the party has left: its transcript shows which
         finally:
             with self._changed:
                 self._done.add(~number)
                 self._changed.notify_all()
 
-    # The beginning, and the end.
+    # The beginning and the end.
 
     def begin(self) -> None:
-        """Answer from now on."""
+        """Start answering."""
         with self._changed:
             self._is_begun = True
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Say no more."""
+        """Stop answering and calling."""
         with self._changed:
             self._end()
 
@@ -271,13 +271,13 @@ class _Ghosts:
 
 
 def _streams(method: str) -> tuple[bool, bool]:
-    """Tell whether a method's requests, and its answers, are streams."""
+    """Return whether a method's requests, and its answers, are streams."""
     found = METHODS[method]
     return bool(found.client_streaming), bool(found.server_streaming)
 
 
 def _wait_answer(method: str) -> bytes | None:
-    """Give the answer that tells to ask again, of a method that has one."""
+    """Return the answer of a method that means "ask again", or None if it has none."""
     found = METHODS[method].output_type
     if found is game.ServeTrialResponse.DESCRIPTOR:
         return game.ServeTrialResponse().SerializeToString()

@@ -1,7 +1,7 @@
-"""Shows a recorded game message by message: who says what to whom, and what the developer knows by then.
+"""Prints a recorded game message by message: who sends what to whom, and what the developer knows by then.
 
-The order is one of causes (`sim.transcripts.calls.in_order`): nobody hears a message before it is sent. Calls that
-were only told to ask again are left out, and so are answers that say nothing.
+The order is causal (`sim.transcripts.calls.in_order`): no message is received before it is sent. Polls (calls that were
+only told to ask again) and answers without content are left out.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _NUMBER, _NAMES = 5, 26
 
 @dataclass(frozen=True)
 class Saying:
-    """What one party says to another: a line of the view, numbered from 1 in its session.
+    """A line of the printed game, numbered from 1 in its session: a message from one party to another.
 
-    ``knows`` is what the developer has by now; empty where nothing is new.
+    ``knows`` describes what the developer has by now; empty if nothing changed.
     """
 
     number: int
@@ -49,7 +49,7 @@ class Saying:
 
 
 def watch(sessions: list[dict[str, Transcript]], captions: Mapping[str, Caption], wait: Callable[[], None]) -> None:
-    """Print sessions saying by saying, in the words of captions by message, and wait after each."""
+    """Print sessions message by message, in the words of `captions`, and call `wait` after each."""
     for number, scripts in enumerate(sessions, start=1):
         if len(sessions) > 1:
             typer.echo(f"The parties are started, time {number}.")
@@ -59,19 +59,19 @@ def watch(sessions: list[dict[str, Transcript]], captions: Mapping[str, Caption]
 
 
 def pace(*, speed: float | None, step: bool) -> Callable[[], None]:
-    """Say how long to wait: for Enter, for a time, or not at all."""
+    """Return a function that waits between messages: for Enter, for a time, or not at all."""
     if step:
         return lambda: _enter(sys.stdin.readline())
     return lambda: time.sleep(1 / speed if speed else 0)
 
 
 def _enter(line: str) -> None:
-    if not line:  # no more Enter will come
+    if not line:  # end of the input
         raise typer.Exit(0)
 
 
 def sayings(scripts: Mapping[str, Transcript], captions: Mapping[str, Caption]) -> Iterator[Saying]:
-    """Tell a session's messages, those of a stream as one."""
+    """Yield a session's lines; the messages of a stream make one line."""
     story = Story()
     number = 0
     for half in halves(scripts):
@@ -82,7 +82,7 @@ def sayings(scripts: Mapping[str, Transcript], captions: Mapping[str, Caption]) 
 
 
 class Half(NamedTuple):
-    """What is asked in a call, or what is answered, from the transcript in which it stands first."""
+    """The requests or the answers of a call, from the transcript in which they stand first."""
 
     speaker: str
     hearer: str
@@ -92,12 +92,12 @@ class Half(NamedTuple):
 
     @property
     def messages(self) -> list[Message]:
-        """Those of the half; none of a refusal."""
+        """The messages of this half of the call; none for a refusal."""
         return self.call.requests if self.is_request else self.call.answers
 
 
 def halves(scripts: Mapping[str, Transcript]) -> list[Half]:
-    """List both halves of each call once, what is asked and what is answered, in the order of causes."""
+    """Return both halves of each call once, requests and answers, in causal order."""
     places = {where: number for number, where in enumerate(in_order(scripts))}
     found: dict[tuple[CallKey, bool], tuple[float, Half]] = {}
     for party, script in scripts.items():
@@ -106,24 +106,24 @@ def halves(scripts: Mapping[str, Transcript]) -> list[Half]:
                 continue
             caller, answerer = call.key.caller or "a stranger", call.key.server
             asked = max((places[party, message.entry] for message in call.requests), default=0)
-            # A refusal is no message, and stands behind what it refuses.
+            # A refusal is no message, and comes right after the refused request.
             answered = max((places[party, message.entry] for message in call.answers), default=asked + 0.5)
             halves = ((True, asked, caller, answerer), (False, answered, answerer, caller))
             for is_request, place, speaker, hearer in halves:
                 part = (place, Half(speaker, hearer, call, is_request, script))
-                # What is told is told when it is sent: the earlier of the two transcripts' places.
+                # A message counts as sent: the earlier of its places in the two transcripts.
                 known = found.get((call.key, is_request))
                 found[call.key, is_request] = part if known is None or place < known[0] else known
     return [part for _, part in sorted(found.values(), key=lambda placed: placed[0])]
 
 
 def refusal(call: Call) -> str:
-    """Say why a call was refused, if it was."""
+    """Return why a call was refused; "" if it was not."""
     return f"refuses: {call.ending.refusal}" if call.ending is not None and call.ending.status else ""
 
 
 def _told(story: Story, captions: Mapping[str, Caption], half: Half) -> str:
-    """Say in words what the messages of half a call say."""
+    """Return the caption of half a call's messages."""
     call, is_request, script, messages = half.call, half.is_request, half.script, half.messages
     first = decode(call.method, is_request, script.data(messages[0]))
     if first is None:
@@ -133,11 +133,11 @@ def _told(story: Story, captions: Mapping[str, Caption], half: Half) -> str:
 
 
 def words(story: Story, captions: Mapping[str, Caption], first: Any, rest: Parts) -> str:
-    """Say in words what a message and those after it say; nothing where there are no words for it."""
+    """Return the caption of a message and those after it; "" if its type has none."""
     name = type(first).__name__
     if name not in captions:
         return ""
     try:
         return captions[name](story, first, rest)
-    except (ValueError, LookupError):  # whatever a party sends is recorded, nonsense too
+    except (ValueError, LookupError):  # anything that a party sends is recorded, nonsense too
         return f"{name}, which makes no sense"

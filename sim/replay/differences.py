@@ -1,8 +1,7 @@
-"""Where two recordings of one game differ first: by party, entry, field and value.
+"""Finds the first difference between two recordings of one game: party, entry, field and values.
 
-What depends on the clock alone is left out on both sides: calls that were only told to ask again, health checks, calls
-that were cancelled, and where a party happened to listen. The rest is compared call for call, in the order in which its
-caller made those of one method.
+Left out on both sides is what depends on the clock alone: polls, health checks, cancelled calls, and the addresses of
+the parties. All else is compared call by call, in the order in which the caller made its calls of one method.
 """
 
 from __future__ import annotations
@@ -23,18 +22,19 @@ from sim.transcripts.findings import TOLERANCE
 from sim.transcripts.methods import short
 
 _UNEQUAL = ("JoinResponse.counterpart_address", "JoinResponse.scenario_digest")
-"""Where a party listens is the system's choice. Of the scenario the deals hold all that matters; its digest covers what
-later versions add to it, too."""
+"""Fields that are not compared. The system chooses the parties' addresses. The deals hold all of the scenario that
+matters; its digest also covers keys that later versions add."""
 
 _TEXT_MAX = 48
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not what was recorded: in whose transcript, where, and the two values.
+    """A difference from the recording: the party whose transcript shows it, its place, and the two values.
 
-    ``entry`` is the recorded transcript's, from 0, or None for what is no message; ``field`` names the message and the
-    field in it, with the index in an array. If not ``is_sent``, the party only heard it, in a call made to ``server``.
+    ``entry`` is the recorded transcript's, from 0, or None if no message differs; ``field`` names the message and the
+    field in it, with the index in an array. If not ``is_sent``, the party received the message, in a call to
+    ``server``.
     """
 
     party: str
@@ -53,13 +53,13 @@ class Difference:
 def first_difference(
     recorded: Mapping[str, Transcript], now: Mapping[str, Transcript], *, bit_for_bit: bool
 ) -> Difference | None:
-    """Find the first message that differs, of those of all parties.
+    """Return the first difference of all parties, or None.
 
-    What a party says otherwise its hearers hear otherwise, and may answer otherwise: the one named is the first, in the
-    order of causes, of those that somebody sent. If not bit for bit, floats are compared up to ``TOLERANCE``.
+    A difference in what one party sends leads to differences in what others receive and answer. The one returned is the
+    first, in causal order, that a party sent. If not bit for bit, floats are compared up to ``TOLERANCE``.
     """
     firsts: list[Difference] = []
-    # Of a game that was broken off nothing is missed that comes after.
+    # A game that broke off lacks nothing that would have come later.
     whole = all(script.closed for script in recorded.values())
     for party, script in recorded.items():
         if party in now:
@@ -70,7 +70,7 @@ def first_difference(
     order = list(in_order(recorded))
 
     def place(one: Difference) -> int:
-        # The end of a call is no message: it stands behind the last one before it.
+        # The end of a call is no message: its place is after the last message before it.
         before = (k for k, (party, entry) in enumerate(order) if party == one.party and entry <= (one.entry or 0))
         return max(before, default=-1)
 
@@ -80,9 +80,9 @@ def first_difference(
 def differences(
     recorded: Transcript, now: Transcript, *, bit_for_bit: bool, whole: bool = True
 ) -> Iterator[Difference]:
-    """Compare two transcripts of one party; give the first difference of each kind of call.
+    """Compare two transcripts of one party; yield the first difference of each kind of call.
 
-    The recorded one is ``whole`` if it had ended: nothing is missing from it.
+    ``whole`` says that the recording had ended: nothing is missing from it.
     """
     before, after = _grouped(recorded), _grouped(now)
     pairs = [pair for kind in before for pair in zip(before[kind], after.get(kind, []), strict=False)]
@@ -102,19 +102,18 @@ def _grouped(script: Transcript) -> dict[tuple[str, str, str], list[Call]]:
     for call in calls(script):
         if not call.is_poll(script):
             kinds.setdefault((call.key.caller, call.key.server, call.method), []).append(call)
-    # A caller may make several calls at once: their order across peers varies, the numbering within one peer does not.
+    # A caller's parallel calls have no fixed order across peers; each peer's calls are numbered in order.
     return {kind: sorted(found, key=lambda call: call.key.number) for kind, found in kinds.items()}
 
 
 def _missing(
     recorded: Transcript, old: list[Call], new: list[Call], pairs: list[tuple[Call, Call]], whole: bool
 ) -> Iterator[Difference]:
-    """Compare how often a method was called."""
     if len(old) > len(new):
         call, entry, said = old[len(new)], old[len(new)].start, ("called", "not called")
     elif len(new) > len(old) and whole:
         call, said = new[len(old)], ("not called here", "called")
-        # It stands behind all that came before it now.
+        # Its place is after all that precedes it now.
         entry = max((one.end for one, other in pairs if other.start < call.start), default=0)
     else:
         return
@@ -123,7 +122,7 @@ def _missing(
 
 
 class _CallComparison:
-    """One call in two recordings: its messages in order, and what arrays they have announced so far."""
+    """One call in two recordings: compares its messages in order, with the arrays announced so far."""
 
     def __init__(self, recorded: Transcript, now: Transcript, bit_for_bit: bool) -> None:
         self._recorded = recorded
@@ -134,7 +133,7 @@ class _CallComparison:
         self._taken: dict[str, int] = {}
 
     def first(self, old: Call, new: Call) -> Difference | None:
-        """Find the first difference of a call."""
+        """Return the first difference of a call, or None."""
         self._server = old.key.server
         return (
             self._half(old, old.requests, new.requests, "requests", old.key.caller)
@@ -164,7 +163,7 @@ class _CallComparison:
 
     def _message(self, old: Message, new: Message) -> Difference | None:
         same = old.says_the_same_as(new)
-        # A single message announces nothing, and what is the same before a chunk may have.
+        # Decoded even if both are equal: the message may announce an array whose chunks follow.
         one = decode(old.method, old.is_request, self._recorded.data(old))
         if one is None or same:
             self._announce(one)
@@ -182,7 +181,7 @@ class _CallComparison:
         return self._found(old.entry, *found, not old.is_received) if found is not None else None
 
     def _fields(self, old: Any, new: Any, path: str) -> Iterator[tuple[str, str, str]]:
-        """Visit the fields of two messages of one type, and give those that differ."""
+        """Yield the fields that differ between two messages of one type."""
         for descriptor in old.DESCRIPTOR.fields:
             name = f"{path}.{descriptor.name}"
             if name in _UNEQUAL:
@@ -229,7 +228,7 @@ class _CallComparison:
             yield from self._elements(one.reshape(-1), other.reshape(-1), name, one.shape, 0)
 
     def _chunk(self, old: bytes, new: bytes, name: str) -> Iterator[tuple[str, str, str]]:
-        """Compare parts of an array that an earlier message announced."""
+        """Compare chunks of an array that an earlier message announced."""
         field_name = name.rpartition(".")[2].removesuffix("_chunk")
         header = self._headers.get(field_name)
         if header is None or len(old) != len(new) or header.element_type == array_pb2.ELEMENT_TYPE_BIT:
@@ -256,7 +255,7 @@ class _CallComparison:
             yield f"{name}[{index}]", repr(old[at].item()), repr(new[at].item())
 
     def _same(self, old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.bool_]:
-        """Tell which numbers are the same; NaN is, and in bits 0 is not -0."""
+        """Return which numbers are equal: NaN equals NaN, and bit for bit 0 differs from -0."""
         if self._bit_for_bit or old.dtype.kind != "f":
             bits = f"u{old.dtype.itemsize}"
             return np.asarray(old.view(bits) == new.view(bits))
@@ -265,7 +264,7 @@ class _CallComparison:
         return np.asarray(near | (old == new) | (np.isnan(old) & np.isnan(new)))
 
     def _announce(self, message: Any) -> None:
-        """Keep what arrays a message announces, and how many bytes of them it brings."""
+        """Record the arrays that a message announces, and the bytes of arrays that it brings."""
         if message is None:
             return
         for descriptor, value in message.ListFields():
@@ -286,7 +285,6 @@ def _digests(message: Message) -> str:
 
 
 def _text(value: Any) -> str:
-    """Write a value on one line, not too long."""
     if isinstance(value, Protobuf):
         return value.DESCRIPTOR.name
     text = value.hex() if isinstance(value, bytes) else repr(value)
@@ -294,7 +292,7 @@ def _text(value: Any) -> str:
 
 
 def compared(message: Any) -> Any:
-    """Give a message without what is left out of every comparison: a copy, if it has any of that."""
+    """Return a message without the fields that are never compared: a copy, if it has any."""
     left_out = [name.partition(".")[2] for name in _UNEQUAL if name.startswith(f"{message.DESCRIPTOR.name}.")]
     if not left_out:
         return message

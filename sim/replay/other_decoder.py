@@ -1,4 +1,4 @@
-"""Another decoder on the answers already given: what could have been learned from a log."""
+"""Replay with another decoder on the recorded answers: how much could be learned from a log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sim.transcripts.methods import short
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a decoder made of a trial's recorded answers, beside what the recorded one did, and no query at all."""
+    """The result of another decoder on a trial's recorded answers, with the recorded one's and that of no query."""
 
     deal_id: str
     cell: str
@@ -42,10 +42,7 @@ class Decoded:
 
 
 def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
-    """Run the developer alone with another decoder, on the answers already given: what could have been learned.
-
-    There is no compliance process, and nothing is charged. One is given for each trial.
-    """
+    """Run the developer alone with another decoder on the recorded answers, uncharged; return a result per trial."""
     redecoding = GAMES[recorded.sweep.game].redecoding
     if redecoding is None:
         raise ReplayError(f"{recorded.folder}: the {recorded.sweep.game} game has no decoder to change")
@@ -97,7 +94,6 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
 
 
 def _named(swept: Mapping[str, Any]) -> str:
-    """Name a cell by its swept values."""
     told = [
         setting(value) if isinstance(value, str) and value != "inf" else f"{symbol(key)} {setting(value)}"
         for key, value in swept.items()
@@ -106,7 +102,7 @@ def _named(swept: Mapping[str, Any]) -> str:
 
 
 def _submitted(script: Transcript, method: str) -> dict[str, Any]:
-    """Give what the developer submitted, by deal."""
+    """Return the developer's submissions by deal."""
     found = {}
     for call in calls(script):
         if short(call.method) == method:
@@ -116,7 +112,7 @@ def _submitted(script: Transcript, method: str) -> dict[str, Any]:
 
 
 def _secrets(recorded: Recorded, session: Session) -> dict[str, tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
-    """Give labels and protected attributes by deal, as compliance was dealt them: to score by, and to nobody."""
+    """Return labels and protected attributes by deal, as compliance was dealt them: only for scoring, for no party."""
     if "compliance" not in session:
         raise ReplayError(f"{recorded.folder}: there is no transcript of compliance's to score by")
     found = {}

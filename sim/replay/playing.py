@@ -1,4 +1,4 @@
-"""A recorded run, played again: the whole game from its seeds, or one party alone, answered from its transcript."""
+"""Replays a recorded run: the whole game from its seeds, or one party alone, answered from its transcript."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ from sim.transcripts.findings import TOLERANCE
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of playing again: how many trials were played, how many recorded messages compared, what differs first.
+    """The result of a replay: trials played, recorded messages compared, and the first difference, if any.
 
-    If not ``bit_for_bit``, floats were compared up to ``TOLERANCE``, for reasons that ``notes`` tell, as they tell what
-    was not compared.
+    If not ``bit_for_bit``, floats were compared up to ``TOLERANCE``. ``notes`` say why, and what was not compared.
     """
 
     trials: int
@@ -44,11 +43,11 @@ class Replayed:
 
 
 def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None, keep: Path | None = None) -> Replayed:
-    """Play the whole run again, and compare what every party sends and receives.
+    """Play the whole run again, and compare all that the parties send and receive.
 
-    Parties that were started more than once, because a run was resumed, are started as often, for the trials that
-    they finished. Nothing goes wrong on purpose. ``on_trial`` is told how many trials have been played; the folder
-    ``keep`` gets what the parties record now, each session in a folder that is called by its number.
+    Parties that were started more than once, because a run was resumed, are started as often, for the trials that they
+    finished. No faults are injected. ``on_trial`` gets the number of trials played. The folder ``keep`` gets the new
+    transcripts, each session's in a folder named by its number.
     """
     require_ours(recorded)
     require(RunFolder(recorded.folder, recorded.run).plugins())
@@ -87,7 +86,6 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None, 
 
 
 def _place(keep: Path | None, session: Session) -> AbstractContextManager[str]:
-    """Give the folder in which a session is played again."""
     if keep is None:
         return tempfile.TemporaryDirectory(prefix="fairwall-replay-")
     (number,) = {script.number for script in session.values()}
@@ -96,10 +94,10 @@ def _place(keep: Path | None, session: Session) -> AbstractContextManager[str]:
 
 
 def alone(recorded: Recorded, party: str) -> Replayed:
-    """Run one party alone, live: the others answer it, and call it, as its transcript has it.
+    """Run one live party against its recorded messages.
 
-    Raises ReplayError; ConfinementMissing if a layer is not active around it that the scenario demands; PartyDied if it
-    ends early, and nothing that it said until then differs.
+    Raises ReplayError; ConfinementMissing if a layer that the scenario demands is not active; PartyDied if the party
+    ends early without a difference before that.
     """
     require_ours(recorded, party)
     require_answers(recorded, party)
@@ -132,7 +130,7 @@ def alone(recorded: Recorded, party: str) -> Replayed:
 def _play(
     sweep: Sweep, folder: RunFolder, turns: Sequence[tuple[Cell, int, int]], on_trial: Callable[[int], None]
 ) -> Exception | None:
-    """Play some trials; what was recorded of them tells more than how they failed."""
+    """Play trials and return a failure instead of raising it: the recording shows more than the failure does."""
     try:
         play_turns(sweep, folder, turns, on_trial)
     except (TrialFailed, PartyDied) as error:
@@ -141,7 +139,6 @@ def _play(
 
 
 def _turns(recorded: Recorded, session: Session) -> list[tuple[Cell, int, int]]:
-    """List the trials of a session as they are scheduled."""
     dealt = dealt_in(session.values())
     turns = [turn for turn in schedule(recorded.sweep) if f"deal-{turn[2]}" in dealt]
     if len(turns) < len(dealt):
@@ -152,10 +149,7 @@ def _turns(recorded: Recorded, session: Session) -> list[tuple[Cell, int, int]]:
 
 
 def _give_draws(recorded: Recorded, session: Session, folder: RunFolder) -> None:
-    """Lay compliance's own log of what it drew from the operating system where it is to draw it again.
-
-    Raises ReplayError if there is none, and there was noise.
-    """
+    """Copy compliance's log of its system draws into the new folder; ReplayError if a needed log is missing."""
     (number,) = {script.number for script in session.values()}
     log, again = (
         place / FOLDER / "compliance" / f"{name}.draws.jsonl"
@@ -169,7 +163,7 @@ def _give_draws(recorded: Recorded, session: Session, folder: RunFolder) -> None
 
 
 def _draws(cell: Cell) -> bool:
-    """Whether compliance draws from the operating system."""
+    """Return whether compliance draws noise from the operating system in this cell."""
     policy = cell.scenario.compliance
     return (
         policy.noise == "system"
@@ -179,10 +173,10 @@ def _draws(cell: Cell) -> bool:
 
 
 def _rescored(recorded: Recorded, place: Path, *, bit_for_bit: bool) -> Difference | None:
-    """Compare the lines of ``trials.jsonl``, but for the time that a trial took."""
+    """Compare the lines of ``trials.jsonl``, except for each trial's seconds."""
     sweep = recorded.sweep
     before, now = (finished(sweep, read_trials(folder / "trials.jsonl")) for folder in (recorded.folder, place))
-    # Figures in percent, and means of them.
+    # Percentages and their means have 100 times the absolute tolerance.
     tolerances = (0.0, 0.0) if bit_for_bit else (TOLERANCE, 100 * TOLERANCE)
     for number, lines in now.items():
         for old, new in zip(before.get(number, ()), lines, strict=False):
@@ -195,12 +189,12 @@ def _rescored(recorded: Recorded, place: Path, *, bit_for_bit: bool) -> Differen
 
 
 def demand(recorded: Recorded) -> Callable[[Layers], None]:
-    """Ask of a party alone what the scenario demands of all."""
+    """Return a check that a single party has the confinement that the scenario demands."""
     return lambda layers: require_layers(recorded.sweep, layers)
 
 
 def new_folder(place: str, recorded: Recorded, session: Session) -> RunFolder:
-    """Make a folder for what is recorded now, of a run that has the same name and key as a session's."""
+    """Create a folder for the new recording, whose run has the same name and key as the session's."""
     (run, *_) = {script.header.run for script in session.values() if script.header is not None}
     folder = RunFolder(Path(place), run)
     folder.logs.mkdir()
@@ -211,9 +205,9 @@ def new_folder(place: str, recorded: Recorded, session: Session) -> RunFolder:
 
 
 def circumstances(recorded: Mapping[str, Transcript], now: Mapping[str, Transcript]) -> tuple[list[str], bool]:
-    """Say what the game ran on and runs on now, where that differs, and whether its numbers are the same bits.
+    """Return what the game ran on then and runs on now, where these differ, and whether the numbers have the same bits.
 
-    They are where all versions are the same but fairwall's, and fixed kernels computed them, then and now.
+    They have if all versions but fairwall's are the same, and fixed kernels computed the numbers both times.
     """
     changes: dict[str, tuple[str, str]] = {}
     loose: dict[str, None] = {}

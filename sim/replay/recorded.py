@@ -1,4 +1,4 @@
-"""A run as it was recorded, opened to be played again."""
+"""A recorded run, opened for a replay."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Session = dict[str, Transcript]
 
 
 class ReplayError(UserError):
-    """A run that cannot be replayed, or not so. Its text is one line that says why."""
+    """A run that cannot be replayed, or not in the given way. Its text is one line with the reason."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run as it was recorded: a session for each time that parties were started.
+    """A recorded run: one session for each start of the parties.
 
-    ``finished`` are the sessions without the messages of trials that were interrupted, and ``broken_off`` the numbers
-    of those trials within the run, in order.
+    ``finished`` are the sessions without the messages of interrupted trials, and ``broken_off`` the numbers of those
+    trials within the run, in order.
     """
 
     folder: Path
@@ -44,7 +44,7 @@ class Recorded:
 
     @property
     def left_out(self) -> list[str]:
-        """Say what is not compared, if anything is not."""
+        """Notes on what is not compared, if anything."""
         which = ("trial " if len(self.broken_off) == 1 else "trials ") + ", ".join(map(str, self.broken_off))
         return [f"not compared: what was said in {which} before the game broke off there"] if self.broken_off else []
 
@@ -52,8 +52,8 @@ class Recorded:
 def open_run(folder: Path) -> Recorded:
     """Read a run's folder.
 
-    Raises ReplayError if it is no run's, nothing was recorded, what was is damaged or written in another format, or its
-    scenario is none any more; OSError if a file cannot be read.
+    Raises ReplayError if the folder holds no run or no recording, the recording is damaged or in another format, or the
+    scenario can no longer be read.
     """
     if not (folder / "scenario.toml").is_file():
         raise ReplayError(
@@ -88,9 +88,9 @@ def open_run(folder: Path) -> Recorded:
 
 
 def _opened(folder: Path, run: str, sweep: Sweep, sessions: list[Session]) -> Recorded:
-    """Tell the trials that were interrupted from those that were finished.
+    """Separate interrupted trials from finished ones.
 
-    How far a trial comes that a fault or a signal ends is chance, and so is who is lost, and hears what, because of it.
+    How far an interrupted trial came is chance, and so is which parties were lost, and what the others received then.
     """
     elsewhere = _unfinished(folder, sweep)
     finished: list[Session] = []
@@ -102,20 +102,20 @@ def _opened(folder: Path, run: str, sweep: Sweep, sessions: list[Session]) -> Re
             session = {party: _cut(script, broken) for party, script in session.items()}
         finished.insert(0, session)
         broken_off |= broken
-        # What a later session dealt again was not finished before.
+        # A trial that a later session dealt again was not finished before.
         elsewhere |= dealt
     numbers = tuple(number for _, _, number in schedule(sweep) if f"deal-{number}" in broken_off)
     return Recorded(folder, run, sweep, sessions, finished, numbers)
 
 
 def _unfinished(folder: Path, sweep: Sweep) -> set[str]:
-    """Name the deals of trials that ``trials.jsonl`` does not have."""
+    """Return the deals of trials that ``trials.jsonl`` lacks."""
     there = {key_of(line, sweep.scenario.axes) for line in read_trials(folder / "trials.jsonl")}
     return {f"deal-{number}" for cell, trial, number in schedule(sweep) if trial_key(cell, trial) not in there}
 
 
 def _heard_the_end(script: Transcript) -> bool:
-    """Whether a party was told that the run is over: else it was ended, and may have written its own end even so."""
+    """Return whether a party was told that the run is over: one that was ended early may close its transcript too."""
     answers = (answer for call in calls(script) if short(call.method).startswith("Take") for answer in call.answers[:1])
     return any(
         getattr(decode(answer.method, False, script.data(answer)), "turn", None) == game.TURN_OVER for answer in answers
@@ -123,7 +123,7 @@ def _heard_the_end(script: Transcript) -> bool:
 
 
 def _cut(script: Transcript, deals: set[str]) -> Transcript:
-    """Give a transcript that breaks off where the first of some deals was dealt, or else at its end."""
+    """Return a transcript cut off at the dealing of the first of these deals, or else unclosed."""
     taken = [call for call, deal, _ in deals_of(script) if deal.deal_id in deals]
     end = min((call.answered for call in taken), default=script.entries)
     begun: dict[CallKey, int] = {}
@@ -132,7 +132,7 @@ def _cut(script: Transcript, deals: set[str]) -> Transcript:
         *((key, ending.entry) for key, ending in script.endings.items()),
     ):
         begun.setdefault(key, entry)
-    # A call for the deal may have begun before what ended the trial before it.
+    # The call that takes a deal may have begun before the end of the previous trial.
     gone = {call.key for call in taken} | {key for key, entry in begun.items() if entry > end}
     return replace(
         script,
@@ -143,12 +143,12 @@ def _cut(script: Transcript, deals: set[str]) -> Transcript:
 
 
 def dealt_in(scripts: Iterable[Transcript]) -> set[str]:
-    """Name the deals that parties were dealt in on."""
+    """Return the ids of the deals that these parties took."""
     return {deal.deal_id for script in scripts for _, deal, _ in deals_of(script)}
 
 
 def deals_of(script: Transcript, kind: str = "") -> Iterator[tuple[Call, Any, Iterator[Any]]]:
-    """Give the deals that a transcript holds, of one kind or all: call, deal, and the parts that bring its arrays."""
+    """Yield a transcript's deals, of one kind or all: the call, the deal, and the messages that bring its arrays."""
     for call in calls(script):
         method = short(call.method)
         if method.startswith("Take") and method.endswith(f"{kind}Deal"):
@@ -159,7 +159,7 @@ def deals_of(script: Transcript, kind: str = "") -> Iterator[tuple[Call, Any, It
 
 
 def require_answers(recorded: Recorded, party: str) -> None:
-    """Refuse what has no answers to give: a log that kept arrays by their digest alone."""
+    """Raise ReplayError if a party's recording lacks answers: some arrays were kept by digest only."""
     for session in recorded.sessions:
         script = session.get(party)
         if script is None or script.header is None:
@@ -176,7 +176,7 @@ def require_answers(recorded: Recorded, party: str) -> None:
 
 
 def require_ours(recorded: Recorded, party: str | None = None) -> None:
-    """Refuse to play one party, or any, that was somebody else's program: a folder names no command to run here."""
+    """Raise ReplayError if the party, or any, was an external program: a folder names no command to run here."""
     for other in RunFolder(recorded.folder, recorded.run).programs():
         if party in (None, other):
             rest = "" if party else "; each other party can be, by --party"

@@ -1,4 +1,4 @@
-"""What a cell of a run was played with, and what a paper printed about it."""
+"""The settings of a run's cells, and a paper's printed figures for them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Trial = Mapping[str, Any]
 
 
 def scenario_of(sweep: Sweep, swept: Mapping[str, Any]) -> Any:
-    """Find the scenario that these swept values were played with."""
+    """Return the scenario of the cell with these swept values."""
     return next(cell.scenario for cell in sweep.cells if all(cell.swept[key] == swept[key] for key in cell.swept))
 
 
 def paper_figure(scenario: Scenario) -> Any:
-    """Find what a paper printed about a cell: the first entry whose every condition the cell's scenario meets.
+    """Return a paper's printed figures for a cell: the first entry whose every condition the cell's scenario meets.
 
-    This is the one rule for tables and figures. What is set besides a file, or differs in a copy of a shipped one,
-    became conditions when it was read (`sim.scenarios.sweep.read`); what was measured on other data than are played,
-    as an entry's own ``data`` say, stands beside nothing.
+    This is the one rule for tables and figures. Settings changed from a file or a shipped scenario became conditions
+    when it was read (`sim.scenarios.sweep.read`); figures measured on other data, according to an entry's ``data``,
+    apply to no cell.
     """
     values = as_values(scenario)
 
@@ -38,9 +38,9 @@ def paper_figure(scenario: Scenario) -> Any:
         section, _, field = key.partition(".")
         there = values.get(section, {}).get(field)
         if key == "data.source":
-            # A user's file in a known format counts as that data set, whatever it is called.
+            # A user's file in a known format counts as that data set, whatever its name.
             there, wanted = (str(source).partition(":")[0] for source in (there, wanted))
-        # "inf" may also be written as TOML's inf; and 25 is 25.0.
+        # "inf" may also be written as TOML's inf, and 25 equals 25.0.
         several = wanted if isinstance(wanted, list) else []
         return all(there != one and as_float(there) != as_float(one) for one in (wanted, *several))
 
@@ -50,7 +50,7 @@ def paper_figure(scenario: Scenario) -> Any:
             return not failed
         data = values["data"]
         played = f"{data['source'].partition(':')[0]}, {data.get('protected')}"
-        # Other data than the file's may be the figure's own.
+        # Data other than the file's may be those that the figure was measured on.
         moved = failed <= _DATA if failed & {"data.source", "data.protected"} else not failed
         return moved and figure.data.casefold() == played.casefold()
 
@@ -62,16 +62,14 @@ _DATA = {f"data.{role}" for role in ("source", *TableSection(source="any").roles
 
 @dataclass(frozen=True)
 class Swept:
-    """What tells the cells of a run apart: the swept keys, and how a game's report writes them.
+    """The swept keys that distinguish a run's cells, and their notation in a game's report.
 
     Attributes
     ----------
-    axes : the swept keys.
-    heads : what keys are called here, where it is not their symbol.
-    write : writes what a cell has for a key.
-    brief : writes it for the terminal.
-    silent : what a cell's name leaves out.
-    told : the keys whose words do not speak for themselves: a cell's name says the key, too.
+    heads : names of keys in this report, where not their symbols.
+    write, brief : write a cell's value of a key, ``brief`` for the terminal.
+    silent : texts that a cell's name leaves out.
+    told : keys that a cell's name includes even before words.
     """
 
     axes: Sequence[str]
@@ -82,11 +80,11 @@ class Swept:
     told: Collection[str] = ()
 
     def head(self, key: str) -> str:
-        """Name a key."""
+        """Return the name of a key."""
         return self.heads.get(key) or symbol(key)
 
     def name(self, cell: Mapping[str, Any], without: Collection[str] = ()) -> str:
-        """Name a cell in a few words: words speak for themselves, numbers have their key before them."""
+        """Return a short name of a cell: its words, and its numbers after their keys."""
         told = {key: self.write(cell, key) for key in self.axes if key not in without}
         return ", ".join(
             text if is_word(cell[key]) and key not in self.told else f"{self.head(key)} {text}"
@@ -95,7 +93,7 @@ class Swept:
         )
 
     def columns(self, cells: Sequence[Mapping[str, Any]]) -> list[Column]:
-        """Give the columns that tell cells apart."""
+        """Return the columns that distinguish cells."""
         return [
             Column(
                 self.head(key),
@@ -106,23 +104,23 @@ class Swept:
         ]
 
     def link(self, cell: Mapping[str, Any]) -> str:
-        """Name the part of the page that lists a cell's trials."""
+        """Return the id of the page's part that lists a cell's trials."""
         return trials_id({key: cell[key] for key in self.axes})
 
 
 def is_word(value: object) -> bool:
-    """Say whether a swept value is a word, or several."""
+    """Return whether a swept value is a word, or a list of words."""
     first = next(iter(value), None) if isinstance(value, list | tuple) else value
     return isinstance(first, str) and first != "inf"
 
 
 def trials_id(swept: Mapping[str, Any]) -> str:
-    """Name the part of the page that lists a cell's trials."""
+    """Return the id of the page's part that lists a cell's trials."""
     return f"trials-{hashlib.sha256(json.dumps(dict(swept), sort_keys=True).encode()).hexdigest()[:12]}"
 
 
 def best_of_each(cells: Iterable[T], kind: Callable[[T], Hashable], rank: Callable[[T], Any]) -> list[T]:
-    """Choose the first in rank of all cells of a kind; kinds stand in the order in which they occur."""
+    """Return the first in rank of each kind of cell, with kinds in order of first occurrence."""
     alike: dict[Hashable, list[T]] = {}
     for cell in cells:
         alike.setdefault(kind(cell), []).append(cell)

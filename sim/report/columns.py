@@ -1,7 +1,7 @@
-"""The columns of a report, as data: what is said once of a number is shown on the page, in the terminal and in CSV.
+"""The columns of a report, as data: one definition of a number serves the page, the terminal and CSV.
 
-A game's ``columns.py`` says of each column what it is called, how it is found in a row, and how it is written; its
-``tables`` are what `sim.report.terminal` prints, and what stands in the page's sections.
+A game's ``columns.py`` defines each column's name, its value in a row, and its notation; its ``tables`` are what
+`sim.report.terminal` prints and the page's sections show.
 """
 
 from __future__ import annotations
@@ -24,22 +24,21 @@ class Measure(Generic[Row]):
 
     Attributes
     ----------
-    name : what lines and summaries call it.
+    name : the column's key in lines and summaries.
     title : its head on the page; by default its name.
-    unit : stands behind the title.
-    of : how it is found in a row: an estimate, a number, a text, or None. By default it is what the row has by its
-        name.
-    digits : so many decimals; by default three significant digits.
-    short : its head in the terminal, which may have line breaks; the terminal leaves out a column that has none.
-    about : what it means: words without a full stop.
+    unit : follows the title.
+    of : returns its value in a row: an estimate, a number, a text, or None. By default the row's value under its name.
+    digits : number of decimals; by default three significant digits.
+    short : its head in the terminal, which may have line breaks; without one, the terminal leaves the column out.
+    about : its meaning, in words without a full stop.
     group : the head that it shares with its neighbours.
     words : whether it is set as text.
-    main : whether the table is for it: it is set though all rows say the same.
-    kept : whether what tells rows apart gives way to it where a terminal is narrow, as it does to a main one.
+    main : whether the table exists for it: it is shown though all rows are equal.
+    kept : whether it stays where a terminal is narrow, like a main column, at the expense of the key columns.
     bare : whether the terminal leaves its interval to the page.
-    on_page : whether the page has it, too.
-    when : says of the rows whether to show it. One that no row has is never shown, unless it is a main one.
-    scale : from where nothing is learned, or nothing is right, to where all is: the viewer shades trials by it.
+    on_page : whether the page shows it, too.
+    when : returns whether to show it, given the rows. A column without a value in any row is never shown, unless main.
+    scale : its values where nothing is learned, or right, and where all is: the viewer shades trials by it.
     """
 
     name: str
@@ -59,14 +58,14 @@ class Measure(Generic[Row]):
     scale: Range | None = None
 
     def value(self, row: Row) -> Any:
-        """Find it in a row; None where there is none."""
+        """Return its value in a row; None if there is none."""
         if self.of is not None:
             return self.of(row)
         assert isinstance(row, Mapping), "a row that is none says how its columns are found"
         return row.get(self.name)
 
     def text(self, row: Row, *, brief: bool = False) -> str:
-        """Write it, for the terminal or for the page."""
+        """Return its text in a row, for the terminal if ``brief``, else for the page."""
         value = self.value(row)
         if value is None:
             return MISSING
@@ -84,22 +83,19 @@ class Measure(Generic[Row]):
         return f"{title}, {self.unit}" if self.unit else title
 
     def shown(self, rows: Sequence[Row]) -> bool:
-        """Say whether these rows show it."""
+        """Return whether to show the column for these rows."""
         if self.when is not None and not self.when(rows):
             return False
         return self.main or any(self.value(row) is not None for row in rows)
 
 
 def mean_of(name: str, within: Range) -> Callable[[Mapping[str, Any]], Estimate]:
-    """Estimate a mean over a cell's trials, of which the summary has the standard deviation ``<name>_sd``, too."""
+    """Return an estimator of a mean over a cell's trials; the summary also has the standard deviation ``<name>_sd``."""
     return lambda cell: estimate_of(cell[name], cell[f"{name}_sd"], cell["trials"], within)
 
 
 def share_of(name: str, of: str = "trials") -> Callable[[Mapping[str, Any]], Estimate]:
-    """Give in which share of a cell's trials something was so, or of as many as it could be in: ``of``.
-
-    The summary has the count, and the share's interval from ``<name>_low`` to ``<name>_high``.
-    """
+    """Return an estimator of a summary's share ``name`` / ``of``; its interval is ``<name>_low`` to ``<name>_high``."""
 
     def found(cell: Mapping[str, Any]) -> Estimate:
         ends = (cell[f"{name}_low"], cell[f"{name}_high"]) if cell[of] >= FEWEST else (None, None)
@@ -109,24 +105,22 @@ def share_of(name: str, of: str = "trials") -> Callable[[Mapping[str, Any]], Est
 
 
 def interval_of(name: str, interval: str = "") -> Callable[[Mapping[str, Any]], Estimate]:
-    """Take a mean whose interval the summary has: from ``<interval>_low`` to ``<interval>_high``."""
+    """Return a reader of a mean with the interval in the summary, from ``<interval>_low`` to ``<interval>_high``."""
     low, high = (f"{interval or name}_{end}" for end in ("low", "high"))
     return lambda cell: Estimate(cell[name], cell[low], cell[high])
 
 
 @dataclass(frozen=True)
 class Sheet(Generic[Row]):
-    """A table of a report: rows, and what is shown of them.
+    """A table of a report: its rows and its columns.
 
     Attributes
     ----------
-    name, heading : of the page's section that it stands in.
-    swept : its columns tell rows apart, and come first.
-    notes : what the page says below it.
-    caption : what the terminal says below it besides what its columns mean.
-    cell : gives a row's cell.
-    keys : what tells rows of one cell apart.
-    linked : whether a row leads to its cell's trials.
+    swept : its columns distinguish rows, and come first.
+    caption : text below the table in the terminal, besides the columns' meanings.
+    cell : returns a row's cell.
+    keys : columns that distinguish rows of one cell.
+    linked : whether a row links to its cell's trials.
     """
 
     name: str
@@ -141,21 +135,21 @@ class Sheet(Generic[Row]):
     linked: bool = True
 
     def brief(self) -> Sheet[Row]:
-        """Give it as the terminal writes what tells rows apart."""
+        """Return this table with its row names written for the terminal."""
         return replace(self, swept=replace(self.swept, write=self.swept.brief or self.swept.write))
 
     def told_apart(self) -> list[Column]:
-        """Give the columns that tell rows apart."""
+        """Return the columns that distinguish rows."""
         own = (Column(key.head, [key.text(row) for row in self.rows], numeric=False) for key in self.keys)
         return [*self.swept.columns([self.cell(row) for row in self.rows]), *own]
 
     def words(self) -> Column:
-        """Give one column that tells rows apart in words."""
+        """Return a single column of words that distinguishes rows."""
         keys = [[self.swept.name(self.cell(row)), *(key.text(row) for key in self.keys)] for row in self.rows]
         return Column("played", [", ".join(filter(None, texts)) for texts in keys], numeric=False)
 
     def on_page(self) -> PageTable:
-        """Lay it out for the page."""
+        """Return the table for the page."""
         keys = self.told_apart()
         columns = [
             Column(

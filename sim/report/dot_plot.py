@@ -1,4 +1,4 @@
-"""Rows of dots with their intervals: a row a thing, a panel a number, a mark a series."""
+"""Rows of dots with their intervals: a row per thing, a panel per number, a mark per series."""
 
 from __future__ import annotations
 
@@ -15,21 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 Row = tuple[str, Estimate | None]
-"""What something is, and its number, if there is one."""
+"""The name of a thing, and its number, if there is one."""
 
 _ASIDE = 0.46
-"""Over how much of a row its marks are spread."""
+"""Share of a row's height over which its marks are spread."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One number of every row.
-
-    Attributes
-    ----------
-    series : all have the same rows in the same order.
-    level : a dotted line.
-    """
+    """One number of every row, by series of the same rows in the same order; ``level`` places a dotted line."""
 
     title: str
     series: Mapping[str, Sequence[Row]]
@@ -43,7 +37,7 @@ def dot_plot(
     panels: Sequence[Panel],
     *,
     level: str = "",
-    alike: bool = False,
+    same_scale: bool = False,
     look: Mapping[str, Look] | None = None,
     together: bool = False,
     broad: float = 2.5,
@@ -52,12 +46,11 @@ def dot_plot(
 
     Parameters
     ----------
-    level : what the dotted line is.
-    alike : whether the panels' numbers are of one kind, and have one scale.
-    look : of each series, as other figures of the page draw it; without it they are black and grey.
-    together : whether a row's marks stand on one line, each as its look is; else every second series is hollow, so that
-        they differ on a copy without colours.
-    broad : how broad a panel is, in inches.
+    level : the meaning of the dotted line.
+    same_scale : whether the panels' numbers are of one kind, and share a scale.
+    look : each series' look in other figures of the page; by default black and grey.
+    together : whether a row's marks are on one line; else every second series is hollow, to differ without colours.
+    broad : width of a panel, in inches.
     """
     names = [row for row, _ in next(iter(panels[0].series.values()))]
     series = list(panels[0].series)
@@ -69,7 +62,7 @@ def dot_plot(
     ]
 
     def paint(canvas: Canvas) -> None:
-        grid = canvas.subplots(1, len(panels), sharex=alike, sharey=True, squeeze=False)[0]
+        grid = canvas.subplots(1, len(panels), sharex=same_scale, sharey=True, squeeze=False)[0]
         for axes, panel in zip(grid, panels, strict=True):
             if panel.level is not None:
                 axes.axvline(panel.level, color=GREY, lw=0.9, ls=":")
@@ -106,6 +99,5 @@ def dot_plot(
 
 
 def _mark(look: Look, *, hollow: bool) -> dict[str, Any]:
-    """Give a series's mark."""
     inside = {"mfc": "none"} if hollow else {}
     return {"ls": "", "marker": look.marker, "ms": look.size, "color": look.colour, "mew": 1.3, "zorder": 3} | inside

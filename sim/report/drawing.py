@@ -1,4 +1,4 @@
-"""How a figure is drawn: its colours, its style, its legend, and the SVG that stands in the page itself."""
+"""The drawing of figures: colours, style, legends, and the SVG in the page itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from matplotlib.text import Text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is too light on white paper.
+# Okabe and Ito's colours, which colour-blind readers can tell apart, without yellow, which is too light on white paper.
 BLACK, GREY = "#000000", "#6b6b6b"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", BLACK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -54,25 +54,25 @@ _PAGE_COLOURS = {
     "#7a7a7a": "var(--soft)",
     "#f1f1f1": "var(--card)",
 }
-"""Colours that are the page's own, which are others on a dark one."""
+"""CSS variables of the page for colours of the drawings: a dark page has others."""
 
 FORMATS = ("pdf", "svg", "png")
-"""What figures for papers are written as."""
+"""File formats of figures for papers."""
 INCHES = (5.4, 3.9)
-"""How wide and high a figure is, unless it says otherwise."""
+"""Default width and height of a figure, in inches."""
 _WIDEST, _NARROW = 6.0, 4.2
-"""Wider figures are drawn once more for narrow screens, so wide."""
+"""Width, in inches, above which a figure is also drawn for narrow screens, and its width there."""
 _LEAST_HEIGHT = 0.75
-"""A figure for a paper has at least so much of its height on the page."""
+"""Least height of a figure for a paper, relative to its height on the page."""
 _BESIDE = 36
-"""How many letters a legend's entry may have for two to stand side by side."""
+"""Most letters of a legend's entry for two entries to fit side by side."""
 _METADATA = ("Creator", "Date", "Format", "Type")
-"""What is left out of the drawings: nothing that changes from day to day, and no addresses."""
+"""Metadata left out of the drawings: nothing may change from day to day, and no addresses."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How everything of one kind is drawn, in all figures of a page."""
+    """The style of one kind of thing in all figures of a page."""
 
     colour: str
     marker: str
@@ -82,7 +82,7 @@ class Look:
 
 
 def looks(kinds: Iterable[str]) -> dict[str, Look]:
-    """Give each kind a look of its own, in their order; after seven, colours come again with other marks and dashes."""
+    """Return a different look for each kind, in order; after seven, colours repeat with other marks and dashes."""
     return {
         kind: Look(COLOURS[i % 7], MARKERS[(i + i // 7) % 7], DASHES[(i + i // 7) % 7])
         for i, kind in enumerate(dict.fromkeys(kinds))
@@ -96,10 +96,10 @@ class Figure:
     Attributes
     ----------
     name : unique in the page; every id of the drawing starts with it.
-    title, caption : what it shows, and what to see in it.
-    alt : for readers who cannot see it.
-    draw : draws it on an empty canvas, of any size.
-    inches : how wide and high it is on the page.
+    title, caption : its subject, and what to see in it.
+    alt : description for readers who cannot see it.
+    draw : draws it on an empty canvas of any size.
+    inches : width and height on the page.
     wide : whether it takes the page's whole width.
     """
 
@@ -113,27 +113,27 @@ class Figure:
 
     @cached_property
     def svg(self) -> str:
-        """It, as it stands in the page."""
+        """The figure as an SVG element for the page."""
         return canvas_svg(self.name, self.draw, self.inches)
 
     def save(self, file: Path) -> None:
-        """Write it for a paper, a column or two wide, by `proto/fairwall/paper.mplstyle`, in one of `FORMATS`."""
+        """Write it for a paper, one or two columns wide, by `proto/fairwall/paper.mplstyle`, in one of `FORMATS`."""
         with style.context([_STYLE, "fairwall.paper"]), matplotlib.rc_context({"svg.hashsalt": self.name}):
             column, high = matplotlib.rcParams["figure.figsize"]
             wide = column * (2 if self.inches[0] > _WIDEST else 1)
             scale = wide / self.inches[0]
-            # Letters shrink less than the figure, so that it stays higher.
+            # Letters shrink less than the figure, so the figure stays higher.
             tall = max(high, max(scale, _LEAST_HEIGHT) * self.inches[1])
             canvas = Canvas(figsize=(wide, tall), layout="constrained")
             self.draw(canvas)
             _fit(canvas, scale)
-            # What would make another file of the same figure each day.
+            # A date would make a different file of the same figure each day.
             dated = {".pdf": "CreationDate", ".svg": "Date"}.get(file.suffix)
             canvas.savefig(file, metadata={dated: None} if dated else None)
 
 
 def _fit(canvas: Canvas, scale: float) -> None:
-    """Scale what has a size for the page: marks and lines; and have no text larger than the style sheet's."""
+    """Scale marks and lines from page size, and limit text to the style sheet's font size."""
     for line in canvas.findobj(Line2D):
         line.set(markersize=scale * line.get_markersize(), markeredgewidth=scale * line.get_markeredgewidth())
         line.set_linewidth(scale * line.get_linewidth())
@@ -145,24 +145,24 @@ def _fit(canvas: Canvas, scale: float) -> None:
 
 
 def on_axes(draw: Callable[[Axes], None]) -> Callable[[Canvas], None]:
-    """Have what is drawn on axes drawn on a canvas that has them alone."""
+    """Return a drawer on a canvas that has a single pair of axes."""
     return lambda canvas: draw(canvas.add_subplot())
 
 
 def hollow(marker: str, label: str) -> Line2D:
-    """Make a legend's entry for marks that are drawn hollow."""
+    """Return a legend's entry for hollow marks."""
     return Line2D([], [], ls="", marker=marker, ms=7, mfc="none", mec=BLACK, mew=1.3, label=label)
 
 
 def legend(axes: Axes, extra: Sequence[Line2D]) -> None:
-    """Set what the axes name, and more, below them."""
+    """Draw a legend of the axes' labels and more entries below them."""
     figure = axes.get_figure()
     assert isinstance(figure, Canvas), "it is on one"
     key(figure, [*axes.get_legend_handles_labels()[0], *extra])
 
 
 def key(canvas: Canvas, handles: Sequence[Any], *, above: bool = False, columns: int = 0) -> None:
-    """Set a legend below or above all axes, two entries side by side where they fit, or as many as are asked for."""
+    """Draw a legend below or above all axes, with ``columns`` entries side by side, or else two where they fit."""
     longest = max((len(str(handle.get_label())) for handle in handles), default=0)
     beside = len(handles) > 1 and longest <= _BESIDE * min(1.0, canvas.get_figwidth() / INCHES[0])
     place: Any = f"outside {'upper' if above else 'lower'} center"
@@ -171,9 +171,9 @@ def key(canvas: Canvas, handles: Sequence[Any], *, above: bool = False, columns:
 
 
 def canvas_svg(name: str, draw: Callable[[Canvas], None], inches: tuple[float, float] = INCHES) -> str:
-    """Draw on a new canvas and return the SVG element: the same bytes for the same figure, with ids of its own.
+    """Draw on a new canvas and return the SVG: the same bytes for the same figure, with ids that start with its name.
 
-    What is too wide for a narrow screen is drawn for it once more, in an element of its own: the page shows one of two.
+    A figure too wide for a narrow screen is drawn twice, in two elements: the page shows one of them.
     """
     whole = _svg(name, draw, Canvas(figsize=inches, layout="constrained"))
     if inches[0] <= _WIDEST:
@@ -183,12 +183,12 @@ def canvas_svg(name: str, draw: Callable[[Canvas], None], inches: tuple[float, f
 
 
 class _Narrow(Canvas):
-    """A canvas for narrow screens: panels that are drawn side by side stand one below the other."""
+    """A canvas for narrow screens: panels side by side are stacked instead."""
 
     def subplots(  # type: ignore[override]
         self, rows: int = 1, columns: int = 1, *, sharex: bool = False, sharey: bool | str = False, squeeze: bool = True
     ) -> Any:
-        """Stack the panels column by column, each with its own ticks; shared axes stay alike."""
+        """Stack the panels column by column, each with its own ticks; shared axes stay shared."""
         self.set_figheight(self.get_figheight() * columns)
         grid = super().subplots(rows * columns, 1, squeeze=False).reshape(columns, rows).T
         for row in grid:
@@ -201,7 +201,7 @@ class _Narrow(Canvas):
         return grid[0] if squeeze and rows == 1 else grid
 
     def legend(self, *args: Any, **options: Any) -> Any:
-        """Set fewer entries side by side."""
+        """Draw a legend with at most two entries side by side."""
         return super().legend(*args, **options | {"ncols": min(2, options.get("ncols", 1))})
 
 

@@ -4,25 +4,25 @@ r"""Means and shares over a run's trials, with 95% intervals.
 
 **A share** of trials has Clopper and Pearson's interval.
 
-**A mean of bounded numbers**, such as leakage, which lies in 0 to 100, has Korn and Graubard's (Survey Methodology
-1998): Clopper and Pearson's, for as many independent 0-or-1 draws as would have a mean that is as uncertain. Scaled to
-[0, 1], a mean m of n trials with the squared standard error v = s^2 / n is worth
+**A mean of bounded numbers**, such as leakage, in 0 to 100, has Korn and Graubard's (Survey Methodology 1998): Clopper
+and Pearson's, for the number of independent 0-or-1 draws whose mean would be equally uncertain. Scaled to [0, 1], a
+mean m of n trials with the squared standard error v = s^2 / n is worth
 
     n_eff = m (1 - m) / v * (z / t_{n-1})^2
 
-draws, z and t being the 97.5% quantiles of the normal law and of Student's with n - 1 degrees of freedom. In the middle
-of the range that is a hair wider than the t interval; near an end it is skewed as the law of such numbers is, and it
-never leaves the range. Where all trials came to the same number c, v is 0 and says nothing of what trials may also
-come to. Then the interval is the one that allows for a share q of other trials of which none was seen, wherever in the
-range they lie: from (1 - q) c to (1 - q) c + q, with q = 1 - 0.025^(1/n).
+draws, z and t being the 97.5% quantiles of the normal distribution and of Student's with n - 1 degrees of freedom. In
+the middle of the range, the interval is slightly wider than the t interval; near an end it is skewed, as such numbers
+are, and it never leaves the range. If all trials have the same number c, v is 0 and says nothing about other possible
+numbers. Then the interval allows for an unseen share q of other trials, anywhere in the range: from (1 - q) c to (1 -
+q) c + q, with q = 1 - 0.025^(1/n).
 
-Measured on samples of 5 to 20 of the leakages that 150 to 200 trials a cell came to (tests/unit/sim/test_estimates.py),
-it misses the cell's mean at most 6% of the time, where the t interval misses up to 38% and leaves the range; of what
-answers added, leakage less leakage without a query, at most 8%.
+Measured on samples of 5 to 20 of the leakages of 150 to 200 trials per cell (tests/unit/sim/test_estimates.py), it
+misses the cell's mean at most 6% of the time, where the t interval misses up to 38% and leaves the range; for the
+leakage that answers add, leakage less leakage without a query, at most 8%.
 
 **A mean of numbers without a range** has the t interval.
 
-What no interval can exclude: a kind of trial that is otherwise and did not occur.
+No interval can exclude a different kind of trial that did not occur.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from fairwall.laws.binomial import lower_limit, upper_limit
 from sim.report.notation import MISSING
 
 FEWEST = 5
-"""Fewer trials than this give no interval."""
+"""Least number of trials with an interval."""
 
 Range = tuple[float, float]
-"""The least and the greatest that a number can be; infinite where there is none."""
+"""The least and the greatest possible value of a number; infinite if there is none."""
 
 SHARE: Range = (0.0, 1.0)
 PERCENT: Range = (0.0, 100.0)
 POINTS: Range = (-100.0, 100.0)
-"""Differences of percentages."""
+"""Range of a difference of two percentages."""
 
 INTERVALS = (
     "A mean's is Korn and Graubard's (1998) at 95%: Clopper and Pearson's for as many yes-or-no draws as would be as "
@@ -53,14 +53,14 @@ INTERVALS = (
     "the time, on differences of them 8%. Where all came to the same, it allows for others of which none was seen. A "
     f"share's is Clopper and Pearson's. Fewer than {FEWEST} give none."
 )
-"""What a page says of its intervals."""
+"""A page's description of its intervals."""
 
 _LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its 95% interval; None where there are too few trials for one."""
+    """A number and its 95% interval; None if there are too few trials."""
 
     mean: float
     low: float | None = None
@@ -70,15 +70,12 @@ class Estimate:
         return self.text(1)
 
     def text(self, digits: int, unit: str = "", *, ends: int | None = None) -> str:
-        """Write the number, its unit, and its interval, if any, with spaces that no line breaks at.
-
-        Each gets so many decimals, or the interval others: ``ends``.
-        """
+        """Return the number, its unit, and any interval, with unbreakable spaces; ``ends`` are the ends' decimals."""
         number = f"{self.mean:.{digits}f}{unit}".replace("-", "−")
         return number if self.low is None else f"{number}\u00a0({self.ends(digits if ends is None else ends)})"
 
     def brief(self, digits: int) -> str:
-        """Write it for a terminal: percentages with whole ends, and shares without their 0."""
+        """Return the text for a terminal: percentages with whole ends, and shares without their leading 0."""
         if digits < 2:
             return self.text(digits, ends=0)
         numbers = [self.mean] if self.low is None or self.high is None else [self.mean, self.low, self.high]
@@ -86,20 +83,20 @@ class Estimate:
         return f"{mean} [{','.join(ends)}]" if ends else mean
 
     def ends(self, digits: int) -> str:
-        """Write the interval alone; a dash where there is none."""
+        """Return the interval alone; a dash if there is none."""
         if self.low is None or self.high is None:
             return MISSING
         to = "–" if self.low >= 0 else "\u00a0to\u00a0"
         return f"{self.low:.{digits}f}{to}{self.high:.{digits}f}".replace("-", "−")
 
     def mapped(self, rising: Callable[[float], float]) -> Estimate:
-        """Write it in another unit."""
+        """Return the estimate in another unit, converted by an increasing function."""
         low, high = (None if end is None else rising(end) for end in (self.low, self.high))
         return Estimate(rising(self.mean), low, high)
 
     @property
     def sign(self) -> int:
-        """Give 1 or -1 where the whole interval lies above or below zero, else 0."""
+        """1 or -1 if the whole interval is above or below zero, else 0."""
         if self.low is None or self.high is None or self.low <= 0 <= self.high:
             return 0
         return 1 if self.low > 0 else -1
@@ -111,19 +108,15 @@ def _share_text(value: float, digits: int) -> str:
 
 
 def estimate(values: Sequence[float], within: Range = (-math.inf, math.inf)) -> Estimate:
-    """Estimate the mean of at least one value, each of which lies in a range."""
+    """Return an estimate of the mean of at least one value, each within a range."""
     sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return estimate_of(float(np.mean(values)), sd, len(values), within)
 
 
 def estimate_of(mean: float, sd: float | None, trials: int, within: Range) -> Estimate:
-    """Estimate a mean over trials.
+    """Return an estimate of a mean over trials whose numbers lie ``within`` a range.
 
-    Parameters
-    ----------
-    sd : the standard deviation of a single trial, n - 1 in the denominator; None for one trial.
-    within : (float, float)
-        What range a trial's number has.
+    ``sd`` is the standard deviation of a single trial, n - 1 in the denominator; None for one trial.
     """
     if sd is None or trials < FEWEST:
         return Estimate(mean)
@@ -138,7 +131,7 @@ def estimate_of(mean: float, sd: float | None, trials: int, within: Range) -> Es
 
 
 def share(hits: int, trials: int) -> Estimate:
-    """Estimate a share, in percent."""
+    """Return an estimate of a share, in percent."""
     if trials < FEWEST:
         return Estimate(100 * hits / trials)
     low, high = share_interval(hits, trials)
@@ -146,18 +139,18 @@ def share(hits: int, trials: int) -> Estimate:
 
 
 def share_interval(hits: int, trials: int) -> tuple[float, float]:
-    """Give the interval of a share, in [0, 1], of however few trials."""
+    """Return the interval of a share, in [0, 1]; any positive number of trials is enough."""
     return lower_limit(hits, trials, _LEVEL / 2), upper_limit(hits, trials, _LEVEL / 2)
 
 
 def t_interval(mean: float, error: float, degrees: int, level: float) -> tuple[float, float]:
-    """Give Student's interval of a number with a standard error, of so many degrees of freedom, at least one."""
+    """Return Student's interval of a number with this standard error and at least one degree of freedom."""
     half = _t(degrees, level) * error
     return mean - half, mean + half
 
 
 def _bounded(mean: float, sd: float, trials: int) -> tuple[float, float]:
-    """Give the interval of a mean of numbers in [0, 1]."""
+    """Return the interval of a mean of numbers in [0, 1]."""
     if sd < 1e-9:
         unseen = upper_limit(0, trials, _LEVEL / 2)
         return (1 - unseen) * mean, (1 - unseen) * mean + unseen

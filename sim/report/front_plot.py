@@ -1,4 +1,4 @@
-"""Points with intervals both ways, of which those that no other beats stand out and are joined: a Pareto front."""
+"""Points with intervals both ways; the undominated points stand out and are joined: a Pareto front."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKS = (*MARKERS, "<", ">", "p", "h", "*")
-"""Enough for the eight models, and for the ten practices."""
+"""Enough marks for the eight models, and for the ten practices."""
 
 _INCHES = (6.6, 5.2)
 _LIGHT = "#8f8f8f"
-"""Of what is dominated: lighter than text, and still seen on paper."""
+"""Colour of dominated points: lighter than text, and still visible on paper."""
 
 _LIGHTER = "#bdbdbd"
-"""Of its intervals."""
+"""Colour of dominated points' intervals."""
 
 _LABELLED = 14
-"""Of more points than this, only those on the front get a label."""
+"""Most points that all get a label; of more, only those on the front do."""
 
 
 _PLACES = (
@@ -38,30 +38,24 @@ _PLACES = (
     *((14, 22, "left", "bottom"), (14, -22, "left", "top"), (-14, 22, "right", "bottom"), (-14, -22, "right", "top")),
     *((24, 36, "left", "bottom"), (24, -36, "left", "top"), (-24, 36, "right", "bottom"), (-24, -36, "right", "top")),
 )
-"""Where a label may stand, best first: so many points to the right and up, and how it is aligned there.
-
-Beside the cross of the point's intervals first, then on it, then further away.
-"""
+"""Places for a label, best first: offset right and up, in typographic points, and alignment. The first are beside the
+cross of the point's intervals, then on it, then further away."""
 
 _MARK = 4
-"""Half of the width of a mark, in pixels of the canvas, with some room."""
+"""Half of a mark's width with some room, in pixels of the canvas."""
 
 _SAMPLES = 20
-"""So many points of each piece of a line are kept free."""
+"""Samples per segment of a line that labels must not cover."""
 
 _NEAR = 8
-"""In so many of the first places a label needs no line that leads to its point."""
+"""Number of the first places where a label needs no line to its point."""
 
 
 @dataclass(frozen=True)
 class Point:
     """A point: less is better across, more is better up.
 
-    Attributes
-    ----------
-    label : written beside it, where there is room.
-    said : for readers who cannot see it.
-    dominated : whether another point beats it.
+    ``label`` is written beside it, where there is room; ``said`` describes it for readers who cannot see it.
     """
 
     across: Estimate
@@ -93,10 +87,7 @@ def front_plot(
 ) -> Figure:
     """Draw points, at least one, and fronts.
 
-    Parameters
-    ----------
-    axes_names : what is across, and what is up.
-    key : of the legend.
+    ``axes_names`` are those of the horizontal and the vertical axis; ``key`` has the looks of the legend's entries.
     """
     crowded = len(points) > _LABELLED
     handles = [
@@ -120,13 +111,13 @@ def front_plot(
         axes.set_xlabel(axes_names[0])
         axes.set_ylabel(axes_names[1])
         axes.margins(0.08)
-        # Nothing is below 0, where room is left for half a mark.
+        # No value is below 0; leave room there for half a mark.
         right = axes.get_xlim()[1]
         axes.set_xlim(max(axes.get_xlim()[0], -0.015 * right), right)
         canvas = axes.get_figure()
         if handles and canvas is not None:
             canvas.legend(handles=handles, loc="outside lower center", ncols=min(5, len(handles)), columnspacing=1.4)
-        # Those on the front choose their places first.
+        # Points on the front choose their places first.
         shown = [point for point in sorted(points, key=lambda one: one.dominated) if not (crowded and point.dominated)]
         _set_labels(axes, shown, lines)
 
@@ -155,10 +146,10 @@ def _cross(axes: Axes, point: Point) -> None:
     )
 
 
-def _sides(found: Estimate) -> list[list[float]] | None:
-    if found.low is None or found.high is None:
+def _sides(estimate: Estimate) -> list[list[float]] | None:
+    if estimate.low is None or estimate.high is None:
         return None
-    return [[max(found.mean - found.low, 0)], [max(found.high - found.mean, 0)]]
+    return [[max(estimate.mean - estimate.low, 0)], [max(estimate.high - estimate.mean, 0)]]
 
 
 def _step(axes: Axes, front: Front) -> Line2D:
@@ -174,8 +165,8 @@ def _step(axes: Axes, front: Front) -> Line2D:
 def _set_labels(axes: Axes, points: Sequence[Point], lines: Sequence[Line2D]) -> None:
     """Write each point's label in the first place beside it that is free of points, lines and other labels.
 
-    To be called when everything else is drawn, since it lays the canvas out. The first points choose first; a label
-    that finds no place is left out.
+    Call it when everything else is drawn, since it computes the layout. The first points choose first; a label without
+    a free place is left out.
     """
     canvas = axes.get_figure()
     assert isinstance(canvas, Canvas), "it is on one"
@@ -203,13 +194,13 @@ def _set_labels(axes: Axes, points: Sequence[Point], lines: Sequence[Line2D]) ->
                 arrowprops={"arrowstyle": "-", "lw": 0.5, "color": colour} if place >= _NEAR else None,
                 zorder=6,
             )
-            # Narrower than it will be: pages use the reader's own letters.
+            # Allow for wider letters: pages use the reader's own font.
             box = text.get_window_extent().expanded(1.06, 1.0)
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
             if inside and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
                 break
             text.remove()
-    # What was written is in nobody's way: the layout that it was placed in stays.
+    # Labels are already placed in this layout, which must not change because of them.
     for written in axes.texts:
         written.set_in_layout(False)

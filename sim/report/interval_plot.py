@@ -1,4 +1,4 @@
-"""Numbers with their intervals: some things side by side, or along an axis."""
+"""Numbers with their intervals, side by side or along an axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 Rows = Sequence[tuple[str, Estimate]]
-"""What something is, and its number, in percent or points."""
+"""The name of each thing, and its number, in percent or percentage points."""
 
 
 def side_by_side(
@@ -30,14 +30,10 @@ def side_by_side(
     level: tuple[float, str],
     look: Mapping[str, Look],
 ) -> Figure:
-    """Draw a share of some things and its interval, group by group, each in its look.
+    """Draw shares with their intervals, group by group, each in its look.
 
-    Parameters
-    ----------
-    what : what is up.
-    groups : in percent; all groups have the same things in the same order.
-    level : (value, what it is)
-        A dotted line.
+    ``what`` is the label of the vertical axis. ``groups`` are in percent, and have the same things in the same order.
+    ``level`` is the value of a dotted line, and its meaning.
     """
     things = [thing for thing, _ in next(iter(groups.values()))]
 
@@ -71,17 +67,10 @@ def along(
     top: float | None = None,
     look: Mapping[str, Look],
 ) -> Figure:
-    """Draw numbers and their intervals place by place, each line in its look, and a paper's figures beside them.
+    """Draw numbers and their intervals place by place, each line in its look, with a paper's figures beside them.
 
-    Parameters
-    ----------
-    axes_names : what is along, and what is up.
-    lines : mapping of str to sequence of (place, number)
-    printed : by the line that they belong to.
-    level : (value, what it is)
-        A dotted line.
-    joined : whether the places have an order, so that a line may join them.
-    top : where the upward axis ends.
+    ``lines`` has (place, number) by label, and ``printed`` a paper's figures likewise; ``joined`` if the places have an
+    order. ``level`` is the value of a dotted line, and its meaning; ``top`` is the end of the vertical axis.
     """
     printed = printed or {}
     places = list(dict.fromkeys(place for rows in lines.values() for place, _ in rows))
@@ -115,7 +104,7 @@ def along(
 
 
 def _bars(axes: Axes, xs: NDArray[np.floating], rows: Rows, **style: Any) -> None:
-    """Draw numbers, and a bar over the interval of each that has one."""
+    """Draw numbers, with a bar over each interval."""
     means = np.array([found.mean for _, found in rows])
     lows, highs = (np.array([getattr(found, end) for _, found in rows], dtype=np.float64) for end in ("low", "high"))
     axes.errorbar(xs, means, np.maximum([means - lows, highs - means], 0), ms=5, capsize=2.5, **style)

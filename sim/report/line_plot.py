@@ -1,4 +1,4 @@
-"""Curves over one axis or two, in panels: what every figure of lines and marks shares."""
+"""Curves over one axis or two, in panels: the common part of all figures of lines and marks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Curve:
-    """Some points of one kind.
+    """A series of points of one kind.
 
-    Attributes
-    ----------
-    label : its legend's entry; empty for none.
-    joined : whether a line joins the points.
-    bars : how far each point's error bar reaches up and down.
-    style : what it has besides, as `matplotlib` calls it.
+    ``bars`` are the lengths of the points' error bars, up and down; ``style`` has further properties, as `matplotlib`
+    names them. ``label`` is the legend's entry; empty for none.
     """
 
     points: Sequence[tuple[float, float]]
@@ -47,7 +43,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Level:
-    """A line across a panel. One that lies ``beyond`` does not widen it."""
+    """A horizontal line across a panel. One that is ``beyond`` does not widen the panel's range."""
 
     at: float
     label: str = ""
@@ -64,7 +60,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: what it is, whether it is logarithmic, its ticks by place, and where it ends."""
+    """An axis: label, logarithmic or not, ticks by position, and ends."""
 
     label: str = ""
     log: bool = False
@@ -75,7 +71,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """What one panel shows."""
+    """The curves and levels of one panel."""
 
     curves: Sequence[Curve]
     levels: Sequence[Level] = ()
@@ -97,16 +93,10 @@ def line_plot(
     columns: int = 0,
     more: Sequence[Line2D] = (),
 ) -> Figure:
-    """Draw rows of panels, all along one axis; the panels of a row share the other.
+    """Draw rows of panels with one common x axis; the panels of a row share a y axis.
 
-    Parameters
-    ----------
-    name, title, caption, alt, wide : str, bool
-        See `Figure`.
-    y : of each row.
-    above : whether the legend stands above the panels.
-    columns : how many entries of the legend stand side by side; 0 for as many as fit.
-    more : further entries.
+    ``y`` has the axis of each row. The legend stands above the panels or below, with ``columns`` entries side by side,
+    0 for as many as fit, and ``more`` entries at its end.
     """
 
     def paint(canvas: Canvas) -> None:
@@ -146,23 +136,23 @@ def _levels(axes: Axes, panel: Panel, *, beyond: bool) -> None:
             axes.axhline(level.at, zorder=1, **level.drawn)
 
 
-def _set(axes: Axes, which: str, told: Axis) -> None:
+def _set(axes: Axes, which: str, spec: Axis) -> None:
     axis = getattr(axes, f"{which}axis")
-    if told.log:
+    if spec.log:
         getattr(axes, f"set_{which}scale")("log")
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(lambda value, _: number(value))
         axis.set_minor_locator(NullLocator())
-    if told.ticks is not None:
-        axis.set_ticks(list(told.ticks), list(told.ticks.values()))
+    if spec.ticks is not None:
+        axis.set_ticks(list(spec.ticks), list(spec.ticks.values()))
         axes.minorticks_off()
-    getattr(axes, f"set_{which}lim")(told.low, told.high)
+    getattr(axes, f"set_{which}lim")(spec.low, spec.high)
 
 
 def _legend(
     canvas: Canvas, rows: Sequence[Sequence[Panel]], more: Sequence[Line2D], *, above: bool, columns: int
 ) -> None:
-    """Set each label once, as it is drawn first."""
+    """Draw the legend, each label once, in the style of its first curve."""
     handles: dict[str, Line2D] = {}
     panels = [panel for row in rows for panel in row]
     for curve in (curve for panel in panels for curve in panel.curves if curve.label):

@@ -1,4 +1,4 @@
-"""How the report writes numbers, and what it calls things."""
+"""Number formats and symbols of the report."""
 
 from __future__ import annotations
 
@@ -25,30 +25,26 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def symbol(key: str) -> str:
-    """Shorten a dotted key of a scenario for an axis, a legend, or the head of a column."""
+    """Return a short form of a scenario's dotted key, for an axis, a legend, or a column's head."""
     return _SYMBOLS.get(key) or key.rpartition(".")[2].replace("_", " ")
 
 
 def several(values: Iterable[object]) -> str:
-    """Write the settings of several cells, each once, in their order; None is none."""
+    """Return the different settings of several cells, in order, without None."""
     return ", ".join(dict.fromkeys(setting(value) for value in values if value is not None))
 
 
 def as_float(value: object) -> float:
-    """Read a number that may be the string "inf"; NaN for anything else that is no number."""
+    """Return a number that may be the string "inf"; NaN for anything else."""
     if value == "inf":
         return math.inf
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 
 
 def number(value: float | str | None, digits: int = 3) -> str:
-    """Write a number with so many significant digits, without an exponent where that stays short.
+    """Return a number with ``digits`` significant digits, without an exponent where that stays short.
 
-    Parameters
-    ----------
-    value : float, str or None
-        "inf" is infinite; None is written as a dash.
-    digits : whole digits are kept only up to this many: 1553 becomes 1550.
+    "inf" is infinite; None and NaN give a dash. Whole digits are rounded, too: 1553 becomes 1550.
     """
     if value is None:
         return MISSING
@@ -73,18 +69,18 @@ def _trimmed(text: str) -> str:
 
 
 def count(value: float) -> str:
-    """Write a number of people: whole where it is, else with one decimal."""
+    """Return a number of people: without decimals if whole, else with one."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
 def span(values: Iterable[float]) -> str:
-    """Write a number of people that may vary: one, or the least and the greatest."""
+    """Return a number of people, or the range of several: least to greatest."""
     low, *_, high = (*(ordered := sorted(values)), ordered[-1])
     return count(low) if low == high else f"{count(low)} to {count(high)}"
 
 
 def setting(value: object) -> str:
-    """Write a swept value: words that go together, or numbers one after the other, where it is a list."""
+    """Return the text of a swept value; a list's words are joined by a cross, its numbers by commas."""
     if isinstance(value, list | tuple):
         return (" × " if isinstance(next(iter(value), None), str) else ", ").join(map(setting, value))
     if isinstance(value, str) and value != "inf":
@@ -97,5 +93,5 @@ def setting(value: object) -> str:
 
 
 def plural(many: int, noun: str) -> str:
-    """Write how many of something there are."""
+    """Return a number with its noun, in the plural unless it is 1."""
     return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"

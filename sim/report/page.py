@@ -1,4 +1,4 @@
-"""The page of a run: one HTML file that needs nothing else. What it tells, its game says."""
+"""The page of a run: one self-contained HTML file, with the content from its game."""
 
 from __future__ import annotations
 
@@ -22,18 +22,14 @@ if TYPE_CHECKING:
     from sim.report.drawing import Figure
 
 Term = tuple[str, str]
-"""A term, and what to know about it."""
+"""A term and its explanation."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """How far something got on a scale from ``low`` to ``high``, and how far it was before.
+    """A bar on a scale from ``low`` to ``high``: the value reached, and the value before.
 
-    Attributes
-    ----------
-    before, reached : in percent of the scale's length, in [0, 100].
-    low, high : what the scale's ends are called.
-    alt : for readers who cannot see it.
+    ``before`` and ``reached`` are in percent of the scale's length; ``alt`` describes it for readers who cannot see it.
     """
 
     before: float
@@ -44,25 +40,25 @@ class Bar:
 
     @classmethod
     def on(cls, scale: tuple[float, float], before: float, reached: float, ends: tuple[str, str], alt: str) -> Bar:
-        """Place two numbers on a scale, whose ends have names; what lies beyond one of them is placed there."""
+        """Return the bar of two numbers on a scale with named ends; numbers beyond an end are placed there."""
         low, high = scale
         start, end = (100.0 * min(1.0, max(0.0, (at - low) / (high - low))) for at in (before, reached))
         return cls(round(start, 2), round(end, 2), *ends, alt)
 
     @property
     def start(self) -> float:
-        """Where what was added starts; less may be reached than there was before."""
+        """Start of the change's bar, in percent; the value reached may be less than before."""
         return round(min(self.before, self.reached), 2)
 
     @property
     def width(self) -> float:
-        """How long that is."""
+        """Length of the change's bar, in percent."""
         return round(abs(self.reached - self.before), 2)
 
 
 @dataclass(frozen=True)
 class Card:
-    """A verdict: one thing that was played, what it came to in plain words, a bar, and its colour in figures."""
+    """A verdict on one thing that was played: its result in plain words, a bar, and its colour in figures."""
 
     title: str
     text: str
@@ -71,13 +67,13 @@ class Card:
 
     @property
     def hue(self) -> str:
-        """Its colour on the page, where black is that of the text, which a dark page has light."""
+        """Its CSS colour on the page, where black is the text's colour: light on a dark page."""
         return "var(--ink)" if self.colour == "#000000" else self.colour
 
 
 @dataclass(frozen=True)
 class CellTrials:
-    """The trials of one cell, as the page lists them; its name is its id there."""
+    """The page's list of one cell's trials; its name is its id there."""
 
     name: str
     title: str
@@ -86,13 +82,10 @@ class CellTrials:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading of the page and what stands below it, in this order.
+    """A heading of the page and the content below it, in this order.
 
-    Attributes
-    ----------
-    name : unique in the page: its id there.
-    before, after : paragraphs.
-    conclusions : set apart, a sentence or two each.
+    ``name`` is its id, unique in the page; ``before`` and ``after`` are paragraphs, ``conclusions`` a sentence or two
+    each.
     """
 
     name: str
@@ -105,30 +98,28 @@ class Section:
 
 
 def sections(tables: Iterable[Sheet[Any]], figures: Mapping[str, Sequence[Figure]]) -> list[Section]:
-    """Give each table a section of its name, with its figures below it."""
+    """Return a section per table, of the table's name, with the figures of that name below it."""
     return [Section(one.name, one.heading, table=one.on_page(), figures=figures.get(one.name, ())) for one in tables]
 
 
-def settings(sweep: Sweep[Any], asked: Mapping[str, Callable[[Any], object]]) -> list[Term]:
-    """Say how a run was played: by each term what its cells' scenarios have, left out where they have None."""
+def settings(sweep: Sweep[Any], terms: Mapping[str, Callable[[Any], object]]) -> list[Term]:
+    """Return a run's settings: each term with its values in the cells' scenarios; terms without any are left out."""
     scenarios = [cell.scenario for cell in sweep.cells]
-    told = {term: several(found(one) for one in scenarios) for term, found in asked.items()}
+    told = {term: several(found(one) for one in scenarios) for term, found in terms.items()}
     return [(term, text) for term, text in told.items() if text]
 
 
 @dataclass(frozen=True)
 class Page:
-    """All that a game tells of a run.
+    """A game's account of a run.
 
     Attributes
     ----------
-    played : what was played, and who held what.
-    findings : what happened, a finding a paragraph.
-    settings : how it was played.
-    sections : what was measured: tables and figures.
+    played : what was played, and the data of each party.
+    findings : one paragraph each.
     assumptions : what was assumed, and what was and was not protected.
     cards : the verdicts, which come first.
-    about_cards : what they have in common.
+    about_cards : what the cards have in common.
     """
 
     played: str
@@ -141,25 +132,22 @@ class Page:
 
     @property
     def figures(self) -> dict[str, Figure]:
-        """All its figures, by name."""
+        """All figures of the page, by name."""
         return {figure.name: figure for section in self.sections for figure in section.figures}
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What is told of a run of any game.
+    """The part of a run's page that does not depend on the game.
 
     Attributes
     ----------
-    name, about : the scenario's name, and what it says of itself.
-    finished, planned : how many trials.
-    complete : whether the run was played to its end.
-    left_out : which rows of the table were not played with.
-    secrecy : what parties could have recomputed or known besides.
-    confinement : what stood around the parties.
-    provenance : what the page was made from.
-    beside : a file of published figures that the run is held against, if it is.
-    cells : the trials of each cell.
+    finished, planned : numbers of trials.
+    left_out : rows of the table that were not played with.
+    secrecy : what parties could have recomputed, or known from elsewhere.
+    confinement : the layers around the parties.
+    provenance : the sources of the page.
+    beside : name of a file of published figures to compare with, if any.
     """
 
     name: str
@@ -176,7 +164,7 @@ class Frame:
 
 
 def render(page: Page, frame: Frame) -> str:
-    """Write the page: the same bytes for the same arguments."""
+    """Return the page: the same bytes for the same arguments."""
     assumptions = (*page.assumptions, *frame.left_out, *frame.secrecy, *frame.confinement)
     named = [
         ("headline", "What happened" if frame.finished else "What was to be played"),
@@ -187,16 +175,16 @@ def render(page: Page, frame: Frame) -> str:
     return fill("report.html.j2", page=page, frame=frame, assumptions=assumptions, named=named)
 
 
-def scripted(template: str, program: str, told: object, **values: object) -> str:
-    """Fill in a template of a page that a program of this folder moves, with what the program is told."""
+def scripted(template: str, program: str, content: object, **values: object) -> str:
+    """Return a page from a template, driven by a program of this folder, with the program's data."""
     script = (Path(__file__).parent / program).read_text(encoding="utf-8")
-    # Nothing in the data can end the element that it stands in.
-    data = json.dumps(told, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    # No "<" in the data: nothing in it can end the element that holds it.
+    data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return fill(template, data=data, script=script, digest=digest(script), **values)
 
 
 def digest(text: str) -> str:
-    """Return by what a content security policy names a program or a style that stands in its page."""
+    """Return the hash by which a content security policy names a program or style that is inline in its page."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -211,5 +199,5 @@ _TEMPLATES.filters["inline"] = Markup  # our own drawings, whose texts matplotli
 
 
 def fill(template: str, **values: object) -> str:
-    """Fill one of the templates beside this file in."""
+    """Return the text of a template of this folder, filled in."""
     return _TEMPLATES.get_template(template).render(**values)

@@ -1,4 +1,4 @@
-"""Which points no other one beats: the Pareto front."""
+"""The Pareto front: the points that no other point dominates."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 Point: TypeAlias = Sequence[float]
-"""Its coordinates, of each of which more is better; infinite ones are allowed."""
+"""A point's coordinates; more is better in each, and infinite ones are allowed."""
 
 
 def dominated(points: Sequence[Point], rivals: Sequence[Point] | None = None) -> list[bool]:
-    """Say of each point whether another is at least as good in every coordinate, and better in one; none is NaN.
+    """Return, for each point, whether another is at least as good in every coordinate and better in one; none is NaN.
 
-    Two points that are the same do not dominate one another.
-
-    Parameters
-    ----------
-    rivals : what the points are when they stand against others, one for each; the points themselves, if left out. The
-        worst that others may be against the best that a point may be finds what is clearly dominated.
+    Equal points do not dominate one another. ``rivals`` are the points' values as others' rivals, by default the points
+    themselves: the worst likely values there, with the best likely ones as points, give the clearly dominated points.
     """
     others = points if rivals is None else rivals
     return [

@@ -1,10 +1,10 @@
-"""What a paper printed of cells beside what was measured, and whether it is reproduced: one rule for every figure.
+"""A paper's printed figures compared with ours, and the verdict on each: one rule for every figure.
 
-A printed number stands for a region: what the paper's own seeds and a stated margin make of it. Ours is an interval, of
-95%. It is reproduced if the interval lies wholly inside the region, not reproduced if wholly outside, and undecided if
-it has points on both sides, or there is no interval: more trials may decide that. A paper that leaves out what it takes
-to do the same again is not reproducible as described, whatever was measured. Beside which cells a figure stands at all,
-`sim.report.cells.paper_figure` says.
+A printed number stands for a region: its spread over the paper's own seeds, and a stated margin. Ours is a 95%
+interval. The figure is reproduced if the interval is wholly inside the region, not reproduced if wholly outside, and
+undecided if the interval has points on both sides, or is missing: more trials may decide it. A paper that leaves out
+what a repetition needs is not reproducible as described, whatever was measured. Which cells a figure applies to is
+decided by `sim.report.cells.paper_figure`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,13 @@ NOT_AS_DESCRIBED = "not reproducible as described"
 
 
 def region(printed: float, sd: float | None, margin: float) -> Range:
-    """Give what counts as the printed number: from so much below it to so much above, both included.
-
-    That is the standard deviation that is printed beside it, if one is, and a margin, of what a paper cannot print.
-    """
+    """Return the region that counts as a printed number: the margin, plus any printed deviation, on both sides."""
     around = (sd or 0.0) + margin
     return printed - around, printed + around
 
 
 def judged(measured: Estimate, printed: Range, missing: str | None = None) -> str:
-    """Judge a printed figure, of which `region` says what counts as it, by the interval of a measured one.
-
-    A paper of which something is missing is not reproducible as described.
-    """
+    """Return the verdict on a printed figure's region, by a measured interval; ``missing`` rules reproduction out."""
     if missing:
         return NOT_AS_DESCRIBED
     if measured.low is None or measured.high is None:
@@ -50,16 +44,15 @@ def judged(measured: Estimate, printed: Range, missing: str | None = None) -> st
 
 @dataclass(frozen=True)
 class Comparison:
-    """One printed figure, as it is written, beside ours.
+    """A printed figure and ours.
 
     Attributes
     ----------
-    region : what counts as the printed one, in the unit of ours.
-    digits : how many decimals ours gets.
-    tally : how ours is written where it is a count.
-    verdict : whether it is reproduced, or why that is not asked.
-    source : where the printed one stands.
-    missing : what the paper leaves out, if it is said.
+    region : the values that count as the printed one, in the unit of ours.
+    tally : the text of ours if it is a count.
+    verdict : whether it is reproduced, or why that is not judged.
+    source : the printed one's place in the paper.
+    missing : what the paper leaves out, if stated.
     """
 
     what: str
@@ -75,27 +68,25 @@ class Comparison:
 
     @property
     def ours(self) -> str:
-        """What was measured, as it is written."""
+        """The text of the measured figure."""
         return self.tally or self.measured.text(self.digits)
 
     @property
     def in_brief(self) -> str:
-        """The same for a terminal."""
+        """The text of the measured figure for a terminal."""
         return self.ours if self.tally or self.digits < 2 else self.measured.brief(self.digits)
 
 
 def comparisons(
     sweep: Sweep,
     cells: Iterable[Mapping[str, Any]],
-    beside: Callable[[Any, Mapping[str, Any]], Iterator[Comparison]],
+    compare: Callable[[Any, Mapping[str, Any]], Iterator[Comparison]],
     instead: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
 ) -> list[Comparison]:
-    """Put what a paper printed of cells, which have the swept values, beside what was measured.
+    """Return the printed figures of cells with the measured ones, and verdicts. Cells have the swept values.
 
-    Parameters
-    ----------
-    beside : gives what a figure has printed beside what a cell has measured; verdicts and sources are added here.
-    instead : says why nothing is asked of a cell, where nothing is.
+    ``compare`` yields the printed and measured figures of a cell, without verdicts and sources. ``instead`` returns the
+    reason why a cell is not judged, or None.
     """
     rows = []
     for cell in cells:
@@ -103,14 +94,14 @@ def comparisons(
         if figure is None:
             continue
         other = instead(cell)
-        for row in beside(figure, cell):
+        for row in compare(figure, cell):
             verdict = other or judged(row.measured, row.region, figure.missing)
             rows.append(replace(row, cell=cell, verdict=verdict, source=figure.source, missing=figure.missing or ""))
     return rows
 
 
 def counted(rows: Sequence[Comparison]) -> str:
-    """Say how many of the printed figures got which verdict."""
+    """Return the number of printed figures by verdict, in words."""
     verdicts = [row.verdict for row in rows]
     many = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
     return f"Of {len(rows)} printed figures: {many}."
@@ -119,7 +110,7 @@ def counted(rows: Sequence[Comparison]) -> str:
 def beside_ours(
     rows: Sequence[Comparison], name: Callable[[Mapping[str, Any]], str], margins: str
 ) -> Sheet[Comparison]:
-    """Lay out printed figures beside ours; say what the margins around printed numbers are, and what they are for."""
+    """Return a table of printed figures beside ours; ``margins`` describes the margins around printed numbers."""
     lacking = dict.fromkeys(
         f"{name(row.cell)}: {NOT_AS_DESCRIBED}. Missing: {row.missing}." for row in rows if row.missing
     )
@@ -157,7 +148,7 @@ _COLUMNS: tuple[Measure[Comparison], ...] = (
 
 
 def region_text(region: Range) -> str:
-    """Write what counts as a printed number."""
+    """Return the text of a region that counts as a printed number."""
     low, high = map(short, region)
     if low == high:
         return low
@@ -167,5 +158,5 @@ def region_text(region: Range) -> str:
 
 
 def short(value: float) -> str:
-    """Write a number with three digits, and a count whole."""
+    """Return a number with three significant digits, or whole from 1000 on."""
     return f"{value:.0f}".replace("-", "\N{MINUS SIGN}") if abs(value) >= 1000 else number(value)

@@ -10,36 +10,36 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _ROWS_FOLDED = 3
-"""So many rows make a column that says the same in each of them a waste of width."""
+"""Least number of rows for which a column with one text in all rows is not worth its width."""
 
 _HELD = 48
-"""So many letters may stay where they are; more would leave no room for what is scrolled."""
+"""Most letters of all columns that stay fixed; more would leave no room for the scrolled ones."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that a spreadsheet computes."""
+"""First characters of a text that a spreadsheet takes for a formula."""
 
 _LETTER = 0.6
-"""How wide a letter is, in em."""
+"""Width of a letter, in em."""
 
 
 def as_csv(rows: Iterable[Iterable[str]]) -> bytes:
-    """Write rows as a CSV file."""
+    """Return rows as a CSV file."""
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     return text.getvalue().encode()
 
 
 def plain(text: str) -> str:
-    """Have a text, which others may have chosen, be no formula in a spreadsheet: an apostrophe comes before it."""
+    """Return a text, which others may have chosen, as no formula to a spreadsheet: after an apostrophe if needed."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, its texts, whether they are numbers, and whether they go over several lines.
+    """A column of a table.
 
-    ``about`` says what it means, for readers who have not met the term. One that ``stays`` is what the table is for: it
-    is set as a column though all rows say the same.
+    ``about`` explains the term. A column that ``wraps`` goes over several lines. One that ``stays`` is the table's
+    purpose: it is shown though all rows are equal.
     """
 
     head: str
@@ -52,12 +52,12 @@ class Column:
 
     @property
     def name(self) -> str:
-        """Its head where it stands alone: with its group's."""
+        """The full name of the column: its group's head and its own."""
         return f"{self.group}: {self.head}" if self.group else self.head
 
     @property
     def kind(self) -> str:
-        """How it is set."""
+        """The column's CSS class."""
         if self.wraps:
             return "wraps"
         return "number" if self.numeric else "text"
@@ -65,12 +65,10 @@ class Column:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of the page, column by column, and what to know about it.
+    """A table of the page, column by column, and notes on it.
 
-    Attributes
-    ----------
-    links : the ids of what each row's first text leads to; none where rows lead nowhere.
-    keys : how many columns, the first ones, tell rows apart: they stay where they are while the others are scrolled.
+    ``links`` are ids that the rows' first texts link to, or none. The first ``keys`` columns distinguish rows: they
+    stay fixed while the others scroll.
     """
 
     columns: Sequence[Column]
@@ -80,7 +78,7 @@ class PageTable:
 
     @cached_property
     def shown(self) -> list[Column]:
-        """The columns that are set as such: the first, and those in which rows differ."""
+        """The columns to show: the first, and those in which rows differ."""
         if len(self.columns[0].texts) < _ROWS_FOLDED:
             return list(self.columns)
         varying = [column for column in self.columns if column.stays or len(set(column.texts)) > 1]
@@ -89,7 +87,7 @@ class PageTable:
 
     @property
     def held(self) -> list[str]:
-        """The styles of the columns that stay: each begins where the one before it ends."""
+        """The styles of the fixed columns: each begins where the previous one ends."""
         keys = [column for column in self.shown if any(column is key for key in self.columns[: self.keys])]
         widths = [2 + max(map(len, (*column.texts, *column.head.split()))) for column in keys]
         if len(keys) < 2 or sum(widths) > _HELD:
@@ -102,17 +100,17 @@ class PageTable:
 
     @property
     def folded(self) -> list[tuple[str, str]]:
-        """The names of the other columns, and what they hold in every row."""
+        """The names of the other columns, and their text in every row."""
         return [(column.name, column.texts[0]) for column in self.columns if column not in self.shown]
 
     @property
     def explained(self) -> list[tuple[str, str]]:
-        """The names of columns, and what they mean."""
+        """The names of columns, and their meanings."""
         return [(column.name, column.about) for column in self.columns if column.about]
 
     @property
     def csv(self) -> str:
-        """The whole table as a CSV file, as the address of a link holds it."""
+        """The whole table as a CSV file, in a data URL."""
         texts = (column.texts if column.numeric else map(plain, column.texts) for column in self.columns)
         rows = zip(*texts, strict=True)
         written = as_csv([[column.name for column in self.columns], *rows])
@@ -120,7 +118,7 @@ class PageTable:
 
     @property
     def heads(self) -> list[tuple[Column, bool]]:
-        """The columns, and whether a group of columns starts or has ended there."""
+        """The shown columns, and whether a group of columns starts or has ended there."""
         before = [self.shown[0].group, *(column.group for column in self.shown)]
         return [(column, column.group != group) for column, group in zip(self.shown, before, strict=False)]
 
@@ -134,7 +132,7 @@ class PageTable:
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """The heads above the heads: a text and how many columns it spans."""
+        """The heads of the groups: a text and the number of columns that it spans."""
         spans: list[tuple[str, int]] = []
         for column in self.shown:
             if spans and spans[-1][0] == column.group:

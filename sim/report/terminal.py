@@ -1,4 +1,4 @@
-"""A report's tables in a terminal, and what gives way where it is narrow."""
+"""A report's tables in a terminal, with fewer columns where it is narrow."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from sim.report.estimates import Estimate
 from sim.report.tables import Column
 
 _WORDS = 12
-"""So many letters a column of words gets at least, which tells rows apart: it goes over several lines."""
+"""Least width, in letters, of a column of words that distinguishes rows: it wraps over several lines."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Something that is laid out for as many columns as the terminal has that it is printed in."""
+    """A renderable with a layout for the terminal's width, in letters."""
 
     lay: Callable[[int], RenderableType]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Lay it out."""
+        """Yield the layout for the console's width."""
         yield self.lay(options.max_width)
 
 
 def in_terminal(title: str, tables: Iterable[Sheet[Any]]) -> RenderableType:
-    """Print the tables of a report that have columns for a terminal, the first under a title."""
+    """Return the tables of a report that have columns for a terminal, the first under a title."""
     shown = [table for table in tables if table.rows and any(one.short for one in table.columns)]
     if not shown:
         return Text("No trial finished.", style="dim")
@@ -40,7 +40,7 @@ def in_terminal(title: str, tables: Iterable[Sheet[Any]]) -> RenderableType:
 
 
 def fitted(table: Sheet[Any], title: str | None = None) -> Fitted:
-    """Print one table."""
+    """Return one table for a terminal."""
     columns = [one for one in table.columns if one.short and one.shown(table.rows)]
     return Fitted(lambda room: _laid(table.brief(), title, columns, room))
 
@@ -75,13 +75,13 @@ def _laid(table: Sheet[Any], title: str | None, columns: Sequence[Measure[Any]],
 def _fitting(
     table: Sheet[Any], texts: Mapping[Measure[Any], Sequence[str]], room: int
 ) -> tuple[list[Column], list[Measure[Any]], int]:
-    """Choose what tells rows apart, what is shown of them, and the gap between columns.
+    """Return the key columns, the columns shown, and the gap between columns.
 
-    Where there is no room for all, the last columns go that are neither main nor kept; then the others move together,
-    several keys are written as one column of words, and all columns go but the first main one.
+    Where not all fit, the last columns that are neither main nor kept go first; then the gap shrinks, several keys
+    become one column of words, and all columns go but the first main one.
     """
     keys, shown = table.told_apart(), list(texts)
-    # Words go over several lines.
+    # Words wrap over several lines.
     widths = {one: min(_width(own), _WORDS) if one.words else _width(own) for one, own in texts.items()}
 
     def free(gap: int) -> int:
@@ -106,10 +106,9 @@ def _fitting(
 
 
 def _width(texts: Iterable[str]) -> int:
-    """Measure a column."""
     return max((len(line) for text in texts for line in text.split("\n")), default=0)
 
 
 def _plain(one: Measure[Any]) -> str:
-    """Write a column's head in one line."""
+    """Return a column's head in one line."""
     return one.short.replace("-\n", "").replace("\n", " ")

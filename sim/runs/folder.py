@@ -1,4 +1,4 @@
-"""A run's folder: the scenario as played, a line a trial, and what the lines come to."""
+"""A run's folder: the scenario as played, a line per trial, and the summary of the lines."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ from sim.scenarios.sweep import Sweep, plugins_of
 from sim.transcripts import files
 
 _SECRET = "secret"  # noqa: S105 - a file's name
-"""The file with the run's key. The owner alone may read it."""
+"""File with the run's key. Only its owner may read it."""
 
 _FAILURES = "failures.jsonl"
 
 _KEYS = "keys"
-"""The folder with the keys of the runs that one was merged from, by run."""
+"""Folder with the keys of the runs that a merged run was merged from, by run."""
 
 _KEY_BYTES = 32
 
 T = TypeVar("T")
 
 NONE: Mapping[str, str] = MappingProxyType({})
-"""No programs but ours."""
+"""No external programs."""
 
 
 class ResumeError(UserError):
-    """A run that cannot be resumed. Its text is one line that says why."""
+    """A run that cannot be resumed. Its text is one line with the reason."""
 
 
 class KeyRefused(UserError):
-    """A file that is no key for a run. Its text is one line that says why."""
+    """A file that is no key for a run. Its text is one line with the reason."""
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of one run, and the run's id: the folder's first name, whatever it is called since.
+    """The folder of one run. ``run`` is the run's id: the folder's first name, which later renaming does not change.
 
-    ``made`` are the folders above it that were made for it, the nearest first.
+    ``made`` are the parent folders that were created for it, the nearest first.
     """
 
     path: Path
@@ -69,11 +69,11 @@ class RunFolder:
 
     @classmethod
     def create(cls, parent: Path, name: str, key: bytes | None = None) -> RunFolder:
-        """Make a new folder, named by time and scenario, of a run with a key that is given or drawn."""
+        """Create a folder named by time and scenario, for a run with a given or a random key."""
         now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-") or "run"
         while (path := parent / f"{now}-{slug[:40]}-{secrets.token_hex(2)}").exists():
-            pass  # two of one second may draw the same digits
+            pass  # two folders of one second may draw the same digits
         made = tuple(above for above in (parent, *parent.parents) if not above.exists())
         (path / "logs").mkdir(parents=True)
         folder = cls(path, path.name, made)
@@ -82,7 +82,7 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: Path, sweep: Sweep, programs: Mapping[str, str] = NONE, shard: Shard = WHOLE) -> RunFolder:
-        """Find the folder of a run that was interrupted, to resume it with the same programs in our parties' place."""
+        """Return the folder of an interrupted run, to resume it with the same sweep, programs and shard."""
         recorded, kept = played(path, ResumeError)
         if any(recorded.get(key) != value for key, value in identity(sweep).items()):
             raise ResumeError(f"{path}: was played differently: {difference(kept, as_values(sweep.scenario))}")
@@ -102,29 +102,29 @@ class RunFolder:
         return folder
 
     def keep(self, key: bytes) -> None:
-        """Write the run's key down, for its owner alone."""
+        """Write the run's key to a file that only its owner may read."""
         _write_key(self.path / _SECRET, key)
 
     @property
     def key(self) -> bytes:
-        """The run's own 32 random bytes, which no party is ever dealt. See `read_key`."""
+        """The run's own 32 random bytes, which no party ever receives. See `read_key`."""
         return read_key(self.path / _SECRET)
 
     def parts(self) -> list[str]:
-        """Read the ids of the runs that a merged one was merged from; none of any other."""
+        """Return the ids of the runs that a merged run was merged from; empty for any other run."""
         return self._told(lambda result: [str(part["run"]) for part in result["parts"]], [])
 
     def key_of(self, run: str) -> bytes:
-        """Give the key of one of the runs that this one was merged from, or else its own. See `key`."""
+        """Return the key of one of the runs that this run was merged from, or else its own. See `key`."""
         return read_key(self.path / _KEYS / run) if run in self.parts() and run == Path(run).name else self.key
 
     def keep_key_of(self, run: str, key: bytes) -> None:
-        """Write down the key of a run that this one is merged from, for its owner alone."""
+        """Write the key of a run that this run is merged from to a file that only its owner may read."""
         (self.path / _KEYS).mkdir(mode=0o700, exist_ok=True)
         _write_key(self.path / _KEYS / run, key)
 
     def secret(self, sweep: Sweep) -> bytes:
-        """Give what every deal, seed and draw is derived from: the run's key, or what all runs share."""
+        """Return the secret behind every draw: the run's key, or a constant if the scenario's secret is the seed."""
         if sweep.scenario.scenario.secret != "random":  # noqa: S105
             return WRITTEN_DOWN
         key = self.key
@@ -134,16 +134,13 @@ class RunFolder:
 
     @property
     def logs(self) -> Path:
-        """Where the parties' logs go."""
+        """The folder of the parties' logs."""
         return self.path / "logs"
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from playing in the folder while the context lasts.
-
-        The system lets go of it with the process, however that ends.
-        """
-        # A file of its own, since those that are replaced would take a lock on them along.
+        """Keep other processes from playing in the folder while the context lasts; the lock ends with the process."""
+        # A separate file, since replacing a locked file would remove its lock.
         with (self.path / "lock").open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -155,18 +152,18 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether it is more than an empty folder: something was played in it, or was about to be."""
+        """Whether something was played in the folder, or was about to be."""
         return (self.path / "result.json").exists()
 
     def discard(self) -> None:
-        """Remove the folder of a run in which nothing was played, with all that is in it and was made for it."""
+        """Remove the folder of a run in which nothing was played, with its content and the parents created for it."""
         shutil.rmtree(self.path)
-        with contextlib.suppress(OSError):  # somebody else's is in it by now
+        with contextlib.suppress(OSError):  # a parent holds someone else's files by now
             for above in self.made:
                 above.rmdir()
 
     def confinement(self) -> list[dict[str, Any]]:
-        """Read what confined each party, for each time that parties were started in the folder."""
+        """Return the layers that confined each party, for each start of parties in the folder."""
         try:
             written = list(json.loads((self.path / "result.json").read_bytes()).get("confinement", []))
         except FileNotFoundError:
@@ -174,22 +171,22 @@ class RunFolder:
         return written + [layers for tray in Tray.left_in(self.path) for layers in tray.starts()]
 
     def programs(self) -> dict[str, str]:
-        """Read which programs played in our parties' place: their commands, by party."""
+        """Return the commands of the external programs that played, by party."""
         return self._told(lambda result: dict(result["programs"]), {})
 
     def shard(self) -> Shard:
-        """Read which part of a run is played in the folder."""
+        """Return the shard of the run that is played in the folder."""
         return self._told(lambda result: Shard.parse(result["shard"]), WHOLE)
 
     def _told(self, of: Callable[[Any], T], otherwise: T) -> T:
-        """Read something of ``result.json``, where that tells it."""
+        """Read a value of ``result.json``, or return `otherwise`."""
         try:
             return of(json.loads((self.path / "result.json").read_bytes()))
         except (FileNotFoundError, ValueError, LookupError, TypeError, ShardError):
             return otherwise
 
     def write_scenario(self, sweep: Sweep) -> None:
-        """Keep the scenario as it is played."""
+        """Write the scenario as it is played."""
         _replace(self.path / "scenario.toml", tomli_w.dumps(as_values(sweep.scenario)))
 
     def add_trial(self, *lines: Mapping[str, Any]) -> None:
@@ -204,34 +201,34 @@ class RunFolder:
             file.write(as_text([fault]))
 
     def faults(self) -> list[dict[str, Any]]:
-        """Read which faults have happened on purpose."""
+        """Return the injected faults that have happened."""
         path = self.path / "faults.jsonl"
         return whole_lines(path.read_bytes()) if path.exists() else []
 
     def add_failure(self, failure: Mapping[str, Any]) -> None:
-        """Append what a plug-in did in a trial that was not finished for it."""
+        """Append a trial that a plug-in's failure ended."""
         with (self.path / _FAILURES).open("a", encoding="utf-8") as file:
             file.write(as_text([failure]))
 
     def failures(self) -> list[dict[str, Any]]:
-        """Read which trials plug-ins failed in: the swept values, the trial's number in its cell, and why."""
+        """Return the trials that plug-ins ended: the swept values, the trial's number in its cell, and the reason."""
         path = self.path / _FAILURES
         return whole_lines(path.read_bytes()) if path.exists() else []
 
     def forget_failures(self) -> None:
-        """Let what failed before be tried again."""
+        """Clear the failures, so that their trials are tried again."""
         (self.path / _FAILURES).unlink(missing_ok=True)
 
     def plugins(self) -> list[dict[str, str]]:
-        """Read which plug-ins played."""
+        """Return the records of the plug-ins that played."""
         path = self.path / "result.json"
         return named_in(path.read_bytes()) if path.exists() else []
 
     def settle(self, sweep: Sweep) -> dict[int, Lines]:
-        """Make ``trials.jsonl`` hold the sweep's finished trials alone, in the order in which they are scheduled.
+        """Reduce ``trials.jsonl`` to the sweep's finished trials, in scheduled order; return them by number in the run.
 
-        What sessions at once have laid down is among them, and their trays are gone afterwards. A trial whose lines are
-        not all there, or cut off, counts as not played. Gives the lines of each other one, by its number in the run.
+        Trials that parallel sessions finished are added, and their trays are removed. A trial with missing or cut-off
+        lines counts as not played.
         """
         path = self.path / "trials.jsonl"
         before = path.read_bytes() if path.exists() else b""
@@ -263,9 +260,8 @@ class RunFolder:
     ) -> dict[str, Any]:
         """Write ``result.json``: what was played, by which version, whether to its end, and the summary.
 
-        And what confined each party, for each time that parties were started, whose programs played in our parties'
-        place, which part of a run it is or which parts it was merged from, and which faults there were on purpose.
-        Anchored, as when nobody plays any more, it also holds the end of each transcript and the digest of every file.
+        If ``anchored``, when nobody plays any more, it also holds the end of each transcript and the digest of every
+        file.
         """
         result = {
             "run": self.run,
@@ -291,7 +287,7 @@ class RunFolder:
 
 
 def played(path: Path, refused: type[UserError]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the ``result.json`` of a run that this version of fairwall has played, and its ``scenario.toml``."""
+    """Return ``result.json`` and ``scenario.toml`` of a run of this fairwall version, or raise a ``refused``."""
     try:
         result, scenario = json.loads((path / "result.json").read_bytes()), toml.read(path / "scenario.toml")
     except OSError as error:
@@ -308,9 +304,9 @@ def played(path: Path, refused: type[UserError]) -> tuple[dict[str, Any], dict[s
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Give the digest of each of a run's files as it is stored: BLAKE3, in hexadecimal.
+    """Return the BLAKE3 digests, in hexadecimal, of a run's stored files.
 
-    Left out are what may be written again afterwards, the result itself and the report, and the lock.
+    Left out are the lock, and files that may be rewritten afterwards: the result itself and the report.
     """
     names = ("scenario.toml", "trials.jsonl", "faults.jsonl", _FAILURES, _SECRET)
     globs = ("logs/**/*", "transcript/*/*", f"{_KEYS}/*")
@@ -323,7 +319,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def read_key(path: Path) -> bytes:
-    """Read a run's key; no bytes where there is no file."""
+    """Return a run's key; empty if there is no file."""
     try:
         key = path.read_bytes()
     except FileNotFoundError:
@@ -336,7 +332,7 @@ def read_key(path: Path) -> bytes:
 
 
 def given_key(path: Path) -> bytes:
-    """Read a key that a user made for a run."""
+    """Return a key that a user made for a run."""
     try:
         mode = path.stat().st_mode
         key = path.read_bytes() if stat.S_ISREG(mode) else b""
@@ -355,7 +351,7 @@ def _write_key(path: Path, key: bytes) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Replace a file at once: a reader, or a crash, leaves the old text or the new one."""
+    """Replace a file atomically: a reader, or a crash, leaves the old text or the new one."""
     new = path.with_name(f"{path.name}.new")
     with new.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -365,7 +361,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def identity(sweep: Sweep) -> dict[str, Any]:
-    """Say what a sweep plays, by what two runs of the same sweep have in common; the digest leaves the seed out."""
+    """Return what two runs of the same sweep have in common; the scenario's digest leaves the seed out."""
     return {
         "scenario_digest": sweep.digest,
         "seed": sweep.scenario.scenario.seed,
@@ -373,9 +369,9 @@ def identity(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def difference(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """Name the keys of two scenarios that differ, with what each was and is to be."""
-    before, now = _flat(kept), _flat(asked)
+def difference(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """Return the keys in which two scenarios differ, each with the old and the new value."""
+    before, now = _flat(kept), _flat(wanted)
     keys = [key for key in dict.fromkeys([*now, *before]) if before.get(key) != now.get(key)]
     return "; ".join(f"{key} was {_short(before.get(key))}, not {_short(now.get(key))}" for key in keys) or (
         "its scenario.toml is not what its result.json is of"

@@ -1,4 +1,4 @@
-"""Shards of one run, joined into one folder: as if it had been played there, in as many sessions as there were."""
+"""Merges the shards of one run into one folder, as if played there in as many sessions as the shards had."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from sim.transcripts.files import FOLDER, paths
 
 
 class MergeError(UserError):
-    """Folders that are not the shards of one run. Its text is one line that names one and says why."""
+    """Folders that are not the shards of one run. Its text is one line with one folder and the reason."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A shard's folder, with its result."""
+    """A shard's folder and its result."""
 
     folder: RunFolder
     shard: Shard
@@ -34,11 +34,10 @@ class _Part:
 
 
 def merge(folders: Sequence[Path], parent: Path) -> Path:
-    """Join all shards of one run, in any order, into a new folder within ``parent``, and leave theirs as they are.
+    """Merge all shards of one run, in any order, into a new folder within ``parent``; their folders stay unchanged.
 
-    Transcripts and draws are copied under new numbers, logs into a folder a shard. Each shard was a run of its own,
-    with an id and a key by which its parties knew the scenario; ``result.json`` lists the ids, and ``keys`` has the
-    keys.
+    Transcripts and draws are copied under new numbers, logs into one folder per shard. Each shard was a run with an id
+    and a key, by which its parties knew the scenario; ``result.json`` lists the ids, and ``keys`` has the keys.
     """
     parts = sorted(map(_opened, folders), key=lambda part: part.shard.number)
     if not parts:
@@ -67,7 +66,7 @@ def merge(folders: Sequence[Path], parent: Path) -> Path:
 
 
 def _opened(path: Path) -> _Part:
-    """Read a shard's folder, and make sure that it is as it was when the shard ended."""
+    """Read a shard's folder, and check that it has not changed since the shard ended."""
     result, _ = played(path, MergeError)
     if "parts" in result:
         raise MergeError(f"{path}: was merged already: give the folders of its shards")
@@ -87,7 +86,7 @@ def _opened(path: Path) -> _Part:
 
 
 def _require_alike(first: _Part, part: _Part) -> None:
-    """Refuse two folders that are not of one run."""
+    """Raise MergeError for two folders that are not of one run."""
     here, there = part.folder.path, first.folder.path
     if identity(part.sweep) != identity(first.sweep):
         text = difference(as_values(first.sweep.scenario), as_values(part.sweep.scenario))

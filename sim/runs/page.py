@@ -1,4 +1,4 @@
-"""The page that a run is filed as: what its game tells of it, and what stands around every game."""
+"""The page that a run is filed as: the game's account of the run, in the frame that all games share."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     from sim.report.drawing import Figure
 
 Played = tuple[Sweep, Sequence[Line]]
-"""What was played, and its trials' lines."""
+"""A run's sweep, and the lines of its trials."""
 
 _TRIALS_LISTED = 1_000
-"""More trials than this nobody looks at one by one; trials.jsonl has them."""
+"""Most trials that the page lists one by one; trials.jsonl has all."""
 
 _NAMING = ("trial", "seed")
-"""Which trial a line is of."""
+"""Keys that name the trial of a line."""
 
 
 def write_report(folder: Path) -> Path:
-    """Write ``report.html`` into a run's folder, and give its path. It raises what `rendered` does."""
+    """Write ``report.html`` into a run's folder, and return its path. Raises what `rendered` raises."""
     page = folder / "report.html"
     page.write_text(rendered(folder), encoding="utf-8")
     return page
 
 
 def rendered(folder: Path) -> str:
-    """Make the page of a run: the same text for the same files, with the same versions of fairwall and matplotlib.
+    """Return the page of a run: the same text for the same files and the same versions of fairwall and matplotlib.
 
-    Every number in it comes from ``trials.jsonl`` and the scenario; ``result.json`` tells the version, whether the run
-    was played to its end, whose programs played, and what confined them. Both may be missing where a run broke off.
+    Every number in it comes from ``trials.jsonl`` and the scenario; the version, whether the run was played to its end,
+    the programs and the confinement come from ``result.json``. Both may be missing if a run broke off.
     """
     sweep, trials, page = _told(folder)
     return render(page, _frame(folder, sweep, trials))
@@ -62,7 +62,7 @@ def _told(folder: Path) -> tuple[Sweep, Sequence[Line], Page]:
 
 
 def figures_of(folder: Path, name: str | None = None) -> dict[str, Figure]:
-    """Give the figures of a run's report by name, or one: its name may leave out a number that no other needs."""
+    """Return the figures of a run's report by name, or one: its number may be left out if it is the only such name."""
     all_of = _told(folder)[2].figures
     if name is None or name in all_of:
         return {key: figure for key, figure in all_of.items() if name in (None, key)}
@@ -74,20 +74,20 @@ def figures_of(folder: Path, name: str | None = None) -> dict[str, Figure]:
 
 
 def frontier_page(folder: Path, sweep: Sweep, trials: Sequence[Line], page: Page) -> str:
-    """Put what a game tells of a run's front into the run's frame."""
+    """Return the page of a run's front: the game's account in the run's frame."""
     frame = _frame(folder, sweep, trials)
     return render(page, replace(frame, name=f"{frame.name}: the front"))
 
 
 def compared_page(runs: Sequence[tuple[Path, Played]], file: Path, page: Page) -> str:
-    """Put what a game tells of runs beside the published figures of a file into their frame."""
+    """Return the page that compares runs with the published figures of a file."""
     frame, digest = together(runs), hashlib.sha256(file.read_bytes()).hexdigest()
     provenance = (*frame.provenance, (f"SHA-256 of {file.name}", digest))
     return render(page, replace(frame, beside=file.name, provenance=provenance))
 
 
 def together(runs: Sequence[tuple[Path, Played]]) -> Frame:
-    """Give the frame of several runs on one page."""
+    """Return the frame of several runs on one page."""
     frames = [_frame(folder, *run) for folder, run in runs]
     return replace(
         frames[0],
@@ -108,7 +108,7 @@ def _frame(folder: Path, sweep: Sweep, trials: Sequence[Line]) -> Frame:
     recorded = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
     digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else MISSING
     scenario, axes = sweep.scenario.scenario, list(sweep.scenario.axes)
-    # A game may write several lines a trial.
+    # A game may write several lines per trial.
     finished = len({json.dumps([trial[key] for key in ("trial", *axes)]) for trial in trials})
     shard = RunFolder(folder, folder.name).shard()
     planned = sum(1 for _ in shard.turns(schedule(sweep)))
@@ -129,7 +129,7 @@ def _frame(folder: Path, sweep: Sweep, trials: Sequence[Line]) -> Frame:
 
 
 def _trials_by_cell(sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> Iterator[CellTrials]:
-    """List each cell's trials, with the numbers in which they differ."""
+    """Yield each cell's trials, with the numbers in which they differ."""
     if len(trials) > _TRIALS_LISTED:
         return
     for cell in sweep.cells:
@@ -170,7 +170,7 @@ def _provenance(
 
 
 def _plugged(one: Mapping[str, str]) -> str:
-    """Say whose code a plug-in is; of a mechanism's, that nobody here proved it."""
+    """Return a plug-in's origin; a mechanism is marked as not proved here."""
     proved = "; not proved here" if one["kind"] == "mechanisms" else ""
     return f"{one['kind']}, {one['source']}, SHA-256 {one['digest']}{proved}"
 
@@ -179,11 +179,11 @@ _SECRETS = {
     "seed": "cards, seeds and noise follow from the seed alone",
     "random": "cards, seeds and noise follow from the seed and 32 random bytes, which the run's folder keeps",
 }
-"""What every draw of a run was derived from, by ``scenario.secret``."""
+"""The source of every draw of a run, by ``scenario.secret``."""
 
 
 def _secrecy(sweep: Sweep, programs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Say whether a party could have recomputed what it was not dealt, and what else a program of another's could."""
+    """Yield whether a party could have recomputed what it was not dealt, and what external programs could do."""
     scenario = sweep.scenario.scenario
     if scenario.secret == "seed":  # noqa: S105 - the name of a mode
         yield (
@@ -203,10 +203,10 @@ def _secrecy(sweep: Sweep, programs: Mapping[str, str]) -> Iterator[tuple[str, s
 def _confinement(
     starts: Sequence[Mapping[str, Sequence[Mapping[str, Any]]]], programs: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Say which layers were active around whom, and warn of those that were not: a term, and what to know about it.
+    """Yield the active layers by party, and a warning about inactive ones, as terms with explanations.
 
-    ``starts`` are the layers by party for each time that the parties were started. What somebody else's programs say of
-    their layers is their own claim.
+    ``starts`` are the layers by party for each start of the parties. The layers of external programs are their own
+    claims.
     """
     active: dict[str, list[str]] = {}
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -228,7 +228,7 @@ def _confinement(
         alike.setdefault((_listed(parties), why_not), []).append(name)
     if alike:
         walls = (f"{_listed(names)} around {parties} ({why_not})" for (parties, why_not), names in alike.items())
-        # A reason may name a path, which is to fit a narrow page.
+        # A reason may name a path, which must fit a narrow page.
         breakable = escape(f"{'; '.join(walls)}.").replace("/", Markup("/<wbr>"))
         yield "Warning: layers of confinement that were not active", breakable
 

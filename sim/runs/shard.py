@@ -1,4 +1,4 @@
-"""A shard: the part of a run that is played on its own, to be merged with the others."""
+"""A shard: a part of a run that is played separately, and merged with the others afterwards."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from sim.scenarios.sweep import Sweep
 
 
 class ShardError(UserError):
-    """A shard that there is none of. Its text is one line that names the option."""
+    """A number of no shard. Its text is one line that names the option."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One of so many parts of a run, from 1: every so many-th trial, so that each has its share of every cell."""
+    """Part ``number``, from 1, of ``of`` parts of a run: every ``of``-th trial, so trials of every cell."""
 
     number: int
     of: int
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read a shard as it is written, 2/3; refuse what is none by a `ShardError`."""
+        """Parse a shard such as 2/3, or raise `ShardError`."""
         found = re.fullmatch(r"([0-9]{1,7})/([0-9]{1,7})", text)
         if found is None:
             raise ShardError(f"--shard: {text!r}: is to be NUMBER/OF, as 2/3")
@@ -35,7 +35,7 @@ class Shard:
         return cls(number, of)
 
     def require_key(self, sweep: Sweep, key: Path | None) -> None:
-        """Refuse, by a `ShardError`, a part of a run whose draws the other parts could not share."""
+        """Raise `ShardError` for a part with random draws that the other parts cannot share: there is no common key."""
         if self.of > 1 and key is None and sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
             raise ShardError(
                 f'--shard: with scenario.secret = "random" all {self.of} shards are drawn from one key: give each '
@@ -43,7 +43,7 @@ class Shard:
             )
 
     def turns(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """Give the trials of a run that are in the shard."""
+        """Return the trials of a run that are in the shard."""
         return (turn for turn in turns if (turn[2] - self.number) % self.of == 0)
 
     def __str__(self) -> str:
@@ -51,4 +51,4 @@ class Shard:
 
 
 WHOLE = Shard(1, 1)
-"""All of a run."""
+"""The whole run."""

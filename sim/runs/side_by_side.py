@@ -1,4 +1,4 @@
-"""Several runs of a game on one page: what was set otherwise, what each measured, and figures beside their like."""
+"""Several runs of a game on one page: different settings, each run's measurements, and figures beside their like."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from sim.report.drawing import Figure
 
 MOST = len(ascii_uppercase)
-"""So many runs have a letter each."""
+"""Most runs on a page: each has a letter."""
 
 
 def side_by_side(folders: Sequence[Path]) -> str:
-    """Make the page of up to `MOST` runs, each called by a letter."""
+    """Return the page of up to `MOST` runs, each named by a letter."""
     runs = [(folder, played_in(folder)) for folder in folders]
     games = list(dict.fromkeys(sweep.game for _, (sweep, _) in runs))
     if len(games) > 1:
@@ -47,7 +47,7 @@ def side_by_side(folders: Sequence[Path]) -> str:
 
 
 def played_in(folder: Path) -> Played:
-    """Read what a run played, and the lines of its trials; raises `UserError` for a folder of none."""
+    """Return the sweep of a run, and the lines of its trials; raise `UserError` if the folder holds no run."""
     if not (folder / "scenario.toml").is_file():
         raise UserError(f"{folder}: not a run's folder: it has no scenario.toml")
     return read(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl")
@@ -71,7 +71,7 @@ def _settings(pages: dict[str, Page]) -> Iterator[Section]:
 
 
 def _measured(tables: dict[str, PageTable | None]) -> Iterator[Section]:
-    """Put the rows of each run's first table below one another; what one of them lacks is a dash."""
+    """Stack the rows of each run's first table; a missing value is a dash."""
     shown = {letter: table for letter, table in tables.items() if table is not None}
     columns = {column.name: column for table in shown.values() for column in table.columns}
     if not columns:
@@ -90,7 +90,7 @@ def _measured(tables: dict[str, PageTable | None]) -> Iterator[Section]:
 
 
 def _figures(pages: dict[str, Page]) -> Iterator[Section]:
-    """Set figures of one name side by side, under the name that they have in each run's report."""
+    """Yield the figures of one name side by side, under their name in each run's report."""
     alike: dict[str, list[Figure]] = {}
     for letter, page in pages.items():
         for name, figure in page.figures.items():

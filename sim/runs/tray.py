@@ -1,8 +1,8 @@
-"""The tray of a run whose sessions are played at once: files in the run's folder, which every one of them can reach.
+"""The tray of a run with parallel sessions: files in the run's folder, which every session can reach.
 
-A session takes a trial by making a file that must not exist yet: that holds on network file systems too, where locks do
-not. What it finished it lays down whole. The run's own process alone collects that into ``trials.jsonl``; while it
-does, it keeps the tray's pulse going, and when the pulse is gone every session leaves.
+A session takes a trial by creating a file that must not exist yet: that works on network file systems too, where locks
+do not. It writes the finished trial's file atomically. Only the run's own process collects these files into
+``trials.jsonl``; meanwhile it keeps the tray's pulse changing, and when the pulse is gone every session leaves.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Tray:
 
     @classmethod
     def new(cls, folder: Path) -> Tray:
-        """Make the tray of sessions that are about to be played, in the run's folder."""
+        """Create the tray of sessions that are about to be played, in the run's folder."""
         path = folder / f"tray-{secrets.token_hex(4)}"
         for part in ("taken", "done", "starts"):
             (path / part).mkdir(parents=True)
@@ -38,17 +38,17 @@ class Tray:
 
     @classmethod
     def left_in(cls, folder: Path) -> list[Tray]:
-        """List the trays of a run that have not been cleared: that of a run which was killed is still full."""
+        """Return the trays of a run that have not been cleared; that of a killed run is still full."""
         return [cls(path) for path in sorted(folder.glob("tray-*"))]
 
-    # What a session does.
+    # For sessions.
 
     def is_open(self) -> bool:
-        """Whether trials may be played, which a run's process says once it has found the data well."""
+        """Return whether trials may be played: the run's process has checked the data."""
         return (self.path / _OPEN).exists()
 
     def take(self, number: int) -> bool:
-        """Take a trial, by its number in the run; whether nobody had."""
+        """Take a trial, by its number in the run; return False if it is already taken."""
         try:
             (self.path / "taken" / str(number)).open("xb").close()
         except FileExistsError:
@@ -56,59 +56,59 @@ class Tray:
         return True
 
     def lay(self, number: int, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Lay down the lines of a finished trial."""
+        """Write the lines of a finished trial."""
         new = self.path / "done" / f"{number}.new"
         new.write_text(as_text(lines), encoding="utf-8")
         new.replace(new.with_suffix(".jsonl"))
 
     def start(self, session: str, layers: Mapping[str, Any]) -> None:
-        """Note what confines the parties of a session, which is named by its transcripts' number, if it has any."""
+        """Record what confines the parties of a session, which is named by the number of its transcripts, if any."""
         path = self.path / "starts" / f"{session or 0}-{secrets.token_hex(4)}.json"
         path.write_text(json.dumps(layers), encoding="utf-8")
 
     def pulse(self) -> str | None:
-        """Read the pulse, which changes as long as the run's process lives; None when it is gone."""
+        """Return the pulse, which changes while the run's process lives; None when it is gone."""
         try:
             return (self.path / _PULSE).read_text()
         except FileNotFoundError:
             return None
 
     def end(self) -> bool:
-        """Take the pulse away, by which every session is told to leave; whether it was still there."""
+        """Remove the pulse, so that every session leaves; return whether it was still there."""
         try:
             (self.path / _PULSE).unlink()
         except FileNotFoundError:
             return False
         return True
 
-    # What the run's process does.
+    # For the run's process.
 
     def open(self) -> None:
-        """Let sessions play."""
+        """Allow sessions to play."""
         (self.path / _OPEN).touch()
 
     def beat(self, count: int) -> None:
-        """Let the pulse change, unless it is gone."""
+        """Change the pulse, unless it is gone."""
         with contextlib.suppress(FileNotFoundError), (self.path / _PULSE).open("r+") as file:
             file.write(str(count))
 
     def finished(self) -> list[int]:
-        """List the trials that lie in the tray, by their number in the run, in order."""
+        """Return the finished trials in the tray, by their number in the run, in order."""
         return sorted(int(path.stem) for path in self.path.glob("done/*.jsonl"))
 
     def lines(self, number: int) -> Lines:
-        """Read the lines of a trial that lies in the tray."""
+        """Return the lines of a finished trial in the tray."""
         return whole_lines((self.path / "done" / f"{number}.jsonl").read_bytes())
 
     def drop(self, number: int) -> None:
-        """Take a trial's lines out, which are in ``trials.jsonl`` by now. It stays taken."""
+        """Remove a trial's lines, which ``trials.jsonl`` has by now. The trial stays taken."""
         (self.path / "done" / f"{number}.jsonl").unlink()
 
     def starts(self) -> Iterator[dict[str, Any]]:
-        """Read what confined the parties of each session, in the order of their transcripts."""
+        """Yield what confined the parties of each session, in the order of the transcripts."""
         for path in sorted(self.path.glob("starts/*.json"), key=lambda path: int(path.stem.partition("-")[0])):
             yield from whole_lines(path.read_bytes() + b"\n")
 
     def clear(self) -> None:
-        """Remove it with what is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)  # a session that was not told yet may be writing
+        """Remove the tray with its files."""
+        shutil.rmtree(self.path, ignore_errors=True)  # a session that has not noticed yet may be writing

@@ -1,4 +1,4 @@
-"""The trials of a run: in which order they are played, which line is of which, and what they come to."""
+"""The trials of a run: their order, the lines that belong to each, and their summary."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Turn: TypeAlias = tuple[Cell, int, int]
 
 
 def read_trials(path: Path) -> list[dict[str, Any]]:
-    """Read a run's ``trials.jsonl``; none where there is none. A line that was cut off in the middle is no trial."""
+    """Return the lines of a run's ``trials.jsonl``; empty without the file. A cut-off line is left out."""
     return whole_lines(path.read_bytes()) if path.exists() else []
 
 
 def schedule(sweep: Sweep) -> Iterator[Turn]:
-    """List the trials in the order they are played, each with its number within its cell and within the run."""
+    """Yield the trials in the order of play, each with its number within its cell and within the run."""
     number = 0
     for cell in sweep.cells:
         for trial in range(cell.scenario.scenario.trials):
@@ -35,22 +35,22 @@ def schedule(sweep: Sweep) -> Iterator[Turn]:
 
 
 def key_of(line: Line, axes: Sequence[str]) -> str:
-    """Name the trial that a line is of: by its number, its seed, and the values that tell its cell from others."""
+    """Return the key of a line's trial: its number, its seed, and its cell's swept values."""
     return json.dumps([line.get(key) for key in ("trial", "seed", *axes)])
 
 
 def trial_key(cell: Cell, trial: int) -> str:
-    """Name a trial of a cell in the same way."""
+    """Return the key of a cell's trial, equal to `key_of` of its lines."""
     return json.dumps([trial, cell.scenario.scenario.seed + trial, *cell.swept.values()])
 
 
 def is_part(line: Line, part: Mapping[str, Any]) -> bool:
-    """Whether a line is one part of its trial."""
+    """Return whether a line has these values, such as those of a part of a trial, or of a cell."""
     return all(line.get(key) == value for key, value in part.items())
 
 
 def finished(sweep: Sweep, lines: Iterable[dict[str, Any]]) -> dict[int, Lines]:
-    """Sort lines by trial, by its number in the run; one whose lines are not all there counts as not played."""
+    """Return the lines of finished trials, by number in the run; a trial with missing lines counts as not played."""
     kept: dict[str, Lines] = {}
     for line in lines:
         kept.setdefault(key_of(line, sweep.scenario.axes), []).append(line)
@@ -63,7 +63,7 @@ def finished(sweep: Sweep, lines: Iterable[dict[str, Any]]) -> dict[int, Lines]:
 
 
 def summarise(sweep: Sweep, lines: Sequence[Line]) -> list[Line]:
-    """Sum up each cell of a sweep that has lines, part by part, from the lines of ``trials.jsonl`` alone."""
+    """Return the summary of each cell that has lines, part by part, from the lines of ``trials.jsonl`` alone."""
     game = GAMES[sweep.game]
     summary = []
     for cell in sweep.cells:
@@ -76,14 +76,14 @@ def summarise(sweep: Sweep, lines: Sequence[Line]) -> list[Line]:
 
 
 def written(cell: Cell, trial: int, line: Line, seconds: float) -> dict[str, Any]:
-    """Write a line of a trial out: which one it is of, how long that took, and what its game says."""
+    """Return a line of a trial with the trial's number, seed, game and seconds, and the cell's swept values."""
     scenario = cell.scenario.scenario
     named = {"trial": trial, "seed": scenario.seed + trial, "game": scenario.game, "seconds": round(seconds, 4)}
     return {**named, **cell.swept, **line}
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Write rising numbers as a list of ranges: 1-3, 7."""
+    """Return rising numbers as a list of ranges: 1-3, 7."""
     spans: list[list[int]] = []
     for number in numbers:
         if spans and number == spans[-1][-1] + 1:
@@ -94,7 +94,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def alike(one: Any, other: Any, relative: float, absolute: float) -> bool:
-    """Whether two values of lines are the same; floats up to a share of the larger one, or up to a difference."""
+    """Return whether two values of lines are equal; floats up to a relative or an absolute difference."""
     tolerances = relative, absolute
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(alike(*pair, *tolerances) for pair in zip(one, other, strict=True))
@@ -106,10 +106,10 @@ def alike(one: Any, other: Any, relative: float, absolute: float) -> bool:
 
 
 def whole_lines(text: bytes) -> Lines:
-    """Read lines of JSON objects; incomplete lines are left out."""
+    """Return the JSON objects of lines of text; incomplete lines are left out."""
     lines = []
     for line in text[: text.rfind(b"\n") + 1].split(b"\n"):
-        # A process that was killed, or a disk that was full, may have left half a line behind.
+        # A killed process or a full disk may have left half a line.
         with contextlib.suppress(ValueError):
             values = json.loads(line)
             if isinstance(values, dict):
@@ -118,5 +118,5 @@ def whole_lines(text: bytes) -> Lines:
 
 
 def as_text(lines: Iterable[Line]) -> str:
-    """Write lines of JSON objects."""
+    """Return the text of lines of JSON objects."""
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)

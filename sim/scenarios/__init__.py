@@ -1,1 +1,1 @@
-"""Scenario files: what any game's file holds, the cells of its sweep, and the shipped files themselves."""
+"""Scenario files: the part that all games share, the cells of a sweep, and the shipped files themselves."""

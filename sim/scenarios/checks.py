@@ -1,4 +1,4 @@
-"""Whether a scenario can be played, as far as no game decides it."""
+"""Checks that a scenario can be played, as far as they do not depend on the game."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.scenarios.scenario import Scenario
 
 
 def common_problems(scenario: Scenario) -> Iterator[str]:
-    """Find what the scenario of no game may hold."""
+    """Yield problems of a scenario of any game."""
     for name in scenario.scenario.require:
         if name not in LAYERS:
             hint = did_you_mean(nearest(name, LAYERS))
@@ -26,7 +26,7 @@ def common_problems(scenario: Scenario) -> Iterator[str]:
 
 
 def mechanism_problems(scenario: Scenario) -> Iterator[str]:
-    """Find what the mechanism cannot answer."""
+    """Yield problems of the mechanism with the scenario's policy."""
     compliance = scenario.compliance
     name = compliance.mechanism
     mechanism = find_mechanism(name)

@@ -1,4 +1,4 @@
-"""What the scenario file of any game may hold, and what follows from it; each game has a class of its own besides."""
+"""The part of a scenario file that all games share; each game has its own class besides."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.plugins import Table
 
 EPSILON_MIN = 1e-6
-"""Each query of a trial gets a share of epsilon; compliance answers none below `fairwall.wire.limits.EPSILON_MIN`."""
+"""Smallest epsilon of a trial: each query gets a share, and compliance refuses shares below
+`fairwall.wire.limits.EPSILON_MIN`."""
 
 QUERIES_MAX = 10_000
-"""The most queries in a trial, unless there are more people than that."""
+"""Most queries in a trial, unless there are more people."""
 
 _OFTEN = "scenario.trials"
-"""Sweeps may set it, but cells ignore it."""
+"""A key that sweeps may set, but cells ignore."""
 
 
 def _epsilon(value: object) -> float:
@@ -41,12 +42,12 @@ def _epsilon(value: object) -> float:
 
 
 def plain(value: float) -> float | str:
-    """Write a number as files and results do: an infinite one is "inf"."""
+    """Return a number as files and results write it: infinity is "inf"."""
     return "inf" if math.isinf(value) else value
 
 
 def one_of(names: Mapping[str, Any]) -> AfterValidator:
-    """Accept the names in a table alone."""
+    """Return a validator that accepts only the names in a table."""
 
     def check(name: str) -> str:
         if name not in names:
@@ -75,7 +76,7 @@ class Section(BaseModel):
 
 
 class ScenarioSection(Section):
-    """What is played, and how often."""
+    """The game to play, and the number of trials."""
 
     name: Line = Field(min_length=1, max_length=80)
     game: str
@@ -89,7 +90,7 @@ class ScenarioSection(Section):
 
 
 ROLES = ("protected", "advantaged", "disadvantaged", "label", "positive", "negative", "missing_values")
-"""The keys that say which columns of a table play which part, and what their values mean."""
+"""The keys that assign roles to a table's columns and meanings to their values."""
 
 
 class TableSection(Section):
@@ -107,12 +108,12 @@ class TableSection(Section):
 
     @property
     def roles(self) -> dict[str, Any]:
-        """Each role, and the column or values that have it where the file says so."""
+        """The columns or values of each role; None where the file leaves it out."""
         return {role: getattr(self, role) for role in ROLES}
 
 
 class ComplianceSection(Section):
-    """The policy: what is answered, how, and at what privacy loss."""
+    """The policy: the metric, the mechanism, and the privacy budget."""
 
     metric: Annotated[str, AfterValidator(key_of)] = "sp"
     mechanism: Annotated[str, one_of(MECHANISMS)]
@@ -146,9 +147,9 @@ class Fault(Section):
     """One fault, in a trial by its number within the run, from 1, and when it happens.
 
     It happens to a party or on a link, "<caller>-<server>": at a ``step``, a call of a method of the referee or of the
-    game's own service, or once so many bytes have passed one way on the link. ``seconds`` are how long a blackhole or a
-    pause lasts, for good where left out; by how much a delay holds each piece that arrives; and how long a throttled
-    kibibyte takes.
+    game's own service, or once ``after`` bytes have passed one way on the link. ``seconds`` is the duration of a
+    blackhole or a pause, for good where left out; the delay of each arriving piece; or the time of a throttled
+    kibibyte.
     """
 
     trial: int = Field(strict=True, ge=1)
@@ -176,7 +177,7 @@ class Fault(Section):
 
 
 class FaultsSection(Section):
-    """What goes wrong between the parties: named faults, and others that are drawn for each trial."""
+    """Faults between the parties: named ones, and others that are drawn for each trial."""
 
     seed: int = Field(default=0, strict=True, ge=0)
     per_trial: int = Field(default=0, strict=True, ge=0, le=100)
@@ -195,12 +196,12 @@ class FaultsSection(Section):
 
 
 class PaperFigure(Section):
-    """What a paper printed about a cell of this scenario, kept beside the scenario that plays it.
+    """A paper's printed figure about cells of this scenario.
 
-    ``source`` is where it stands, and what of it is lost; ``where`` are the values, by dotted key, of the cells that it
-    is about; of a list, any. What is set besides the file, by ``--set`` or for a replay, adds what the file has there:
-    the figure is about nothing else. It was measured on ``data``, given as ``source, protected``; what the paper leaves
-    out that it takes to do the same again is ``missing``.
+    ``source`` is its place in the paper, with any loss; ``where`` are the values, by dotted key, of the cells it
+    describes; of a list, any. A key set by ``--set`` or for a replay adds the file's value to ``where``, so that the
+    figure describes nothing else. It was measured on ``data``, given as ``source, protected``; ``missing`` is what a
+    reproduction needs and the paper leaves out.
     """
 
     source: str
@@ -212,8 +213,8 @@ class PaperFigure(Section):
 class Scenario(Section):
     """A validated scenario of any game; each game's own class adds its tables.
 
-    ``sweep`` is a grid of dotted keys to the values that each takes, or several over the same keys, one after the
-    other. ``replay`` is what to set, by dotted key, to play the scenario in seconds, so that tests play and replay it.
+    ``sweep`` is a grid of dotted keys to lists of values, or several grids over the same keys, one after the other.
+    ``replay`` holds the settings, by dotted key, that make the scenario short enough for tests to play and replay.
     """
 
     scenario: ScenarioSection
@@ -224,12 +225,12 @@ class Scenario(Section):
     replay: dict[str, Any] = {}
 
     chosen_with: ClassVar[Mapping[str, Sequence[tuple[str, bool]]]] = {}
-    """By dotted key the keys that a file chooses for its value: another value leaves them to their defaults, unless
-    they are set too; what is swept as well, or not."""
+    """Keys that a file sets to suit the value of another key, by that key: if its value changes, they return to their
+    defaults, unless they are set too. The flag says whether swept keys do so as well."""
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The swept keys that tell cells apart: all but how often each is played."""
+        """The swept keys that distinguish cells: all but the number of trials."""
         return tuple(key for key in grids_of(self.sweep)[0] if key != _OFTEN)
 
     @property
@@ -239,12 +240,12 @@ class Scenario(Section):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What compliance may be asked for."""
+        """The metrics that compliance may be asked for."""
         return (self.compliance.metric,)
 
     @property
     def batches(self) -> int:
-        """How many batches a trial asks at most; the delta of a trial is shared out among them."""
+        """Most batches of a trial; the delta of a trial is divided among them."""
         return 1
 
     @property
@@ -254,24 +255,24 @@ class Scenario(Section):
 
     @property
     def parts(self) -> tuple[Mapping[str, Any], ...]:
-        """What tells the lines of one trial in ``trials.jsonl`` apart, in their order; one line needs nothing."""
+        """The keys that distinguish the lines of one trial in ``trials.jsonl``, in order; empty for a single line."""
         return ({},)
 
     def steps(self) -> tuple[str, ...]:
-        """List the calls by which parties take a trial on, in order: faults may happen at them."""
+        """Return the calls by which parties take a trial on, in order: faults may happen at them."""
         return ()
 
     def problems(self) -> Iterator[str]:
-        """Find what no single key shows, each in one line that begins with a key."""
+        """Yield problems that no single key shows, each in one line that begins with a key."""
         return iter(())
 
 
 def grids_of(sweep: Any) -> Sequence[Any]:
-    """Give the grids of a sweep, at least one."""
+    """Return the grids of a sweep, at least one."""
     return (sweep or ({},)) if isinstance(sweep, list | tuple) else (sweep,)
 
 
 def as_values(scenario: Scenario) -> dict[str, Any]:
-    """Turn a scenario into plain values, as a TOML or JSON file holds them; what is not set is left out."""
+    """Return a scenario as plain values, as a TOML or JSON file holds them; unset keys are left out."""
     values: dict[str, Any] = scenario.model_dump(mode="json", exclude_none=True, by_alias=True)
     return values

@@ -1,7 +1,7 @@
-"""A sweep: a scenario file, with what is set besides, read into one validated scenario and its cells.
+"""A sweep: a scenario file and further settings, read into one validated scenario and its cells.
 
-A typo in a key is an error that names the key; a value that cannot be played is an error before any process starts.
-Which keys there are, the game's own scenario class says.
+A typo in a key is an error that names the key; a value that cannot be played is an error before any process starts. The
+game's own scenario class defines the keys.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from sim.scenarios.checks import common_problems
 from sim.scenarios.scenario import Fault, FaultsSection, Scenario, Section, as_values, grids_of
 
 _NEVER_SWEPT = "scenario.secret"
-"""What every cell of a run is drawn from."""
+"""The key that is the same for every cell of a run."""
 
 _NO_MATTER = ("scenario", "faults", "compliance.noise")
-"""Tables and keys that no printed figure depends on: they say how often, with which seeds, and what goes wrong."""
+"""Tables and keys that no printed figure depends on: numbers of trials, seeds and faults."""
 
 SHIPPED = Path(__file__).parent
 
 CELLS_MAX = 10_000
-"""So many cells are played without being asked for twice."""
+"""Most cells that are played without ``--force``."""
 
 S = TypeVar("S", bound=Scenario, default=Any)
 
 Kinds: TypeAlias = Mapping[str, type[Scenario]]
-"""The scenario class of each game, by what ``scenario.game`` has for it."""
+"""The scenario class of each game, by its name in ``scenario.game``."""
 
 
 class ScenarioError(UserError):
@@ -55,7 +55,7 @@ class ScenarioError(UserError):
 
 @dataclass(frozen=True)
 class Cell(Generic[S]):
-    """One combination of a sweep: the swept values by dotted key, and the scenario with them in place."""
+    """One combination of a sweep: the swept values by dotted key, and the scenario with these values."""
 
     swept: Mapping[str, Any]
     scenario: S
@@ -68,7 +68,7 @@ class Sweep(Generic[S]):
     scenario: S
     cells: tuple[Cell[S], ...]
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """What setting a key changed besides, a line each."""
+    """Side effects of the settings, a line each."""
 
     @property
     def game(self) -> str:
@@ -77,13 +77,14 @@ class Sweep(Generic[S]):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the scenario without its seed: whether two runs play the same."""
+        """SHA-256 of the scenario without its seed, equal for two runs of the same scenario."""
         return hashlib.sha256(self._text).hexdigest()
 
     def name_for_parties(self, secret: bytes) -> str:
-        """Name the scenario to the parties, in hexadecimal: HMAC-SHA-256 with the run's secret.
+        """Return the scenario's name for the parties, in hexadecimal: HMAC-SHA-256 with the run's secret.
 
-        A plain digest would tell by trying what a party is not told, such as the number of disadvantaged people.
+        From a plain digest a party could find out secrets, such as the number of disadvantaged people, by trial and
+        error.
         """
         return hmac.digest(secret, b"scenario\0" + self._text, hashlib.sha256).hex()
 
@@ -98,7 +99,7 @@ class Sweep(Generic[S]):
 
 
 def plugins_of(sweep: Sweep, *others: str) -> list[Plugin]:
-    """List the plug-ins that a scenario names, and others by their names."""
+    """Return the plug-ins that a scenario names, and others by their names."""
 
     def strings(value: Any) -> Iterator[str]:
         if isinstance(value, str):
@@ -111,12 +112,12 @@ def plugins_of(sweep: Sweep, *others: str) -> list[Plugin]:
 
 
 def shipped() -> dict[str, Path]:
-    """List the scenarios that come with fairwall, by name."""
+    """Return the scenarios that come with fairwall, by name."""
     return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
 
 def minutes() -> dict[str, float]:
-    """Tell how many minutes shipped scenarios take, by name, of those measured: see ``benchmarks/minutes.py``."""
+    """Return the measured minutes of shipped scenarios, by name: see ``benchmarks/minutes.py``."""
     import tomllib
 
     table: dict[str, float] = tomllib.loads((SHIPPED / "measured" / "minutes.toml").read_text(encoding="utf-8"))
@@ -127,7 +128,7 @@ def read(name_or_file: str, settings: Sequence[str], kinds: Kinds, cells_max: in
     """Read a scenario: a shipped one by its name, or a TOML file.
 
     A setting is ``dotted.key=value``, the value in TOML or a bare string. Setting a swept key replaces that axis; a
-    list sweeps. ScenarioError with one line that names the file, the key and what is wrong.
+    list sweeps. A `ScenarioError` of one line names the file, the key and what is wrong.
     """
     path = shipped().get(name_or_file, Path(name_or_file))
     values = _load(path, name_or_file)
@@ -147,7 +148,7 @@ def read(name_or_file: str, settings: Sequence[str], kinds: Kinds, cells_max: in
 
 
 def at_replay_size(whole: Sweep, kinds: Kinds) -> Sweep:
-    """Give a sweep of the same scenario as small as its table ``replay`` says."""
+    """Return a sweep of the same scenario, reduced by its table ``replay``."""
     name = whole.scenario.scenario.name
     values = as_values(whole.scenario)
     return lay_out(_small(values, name, _Keys.of(values, name, kinds)), f"{name}: replay", kinds)
@@ -178,17 +179,17 @@ def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds, cells_max: int
     for swept in _combinations(grids):
         # The sweep is validated once and shared: with every cell, time grows with the square of their number.
         scenario = _validated(_merged(values if shared is None else {**values, "sweep": {}}, swept), origin, keys)
-        # As validated: an infinite value is "inf" however the file writes it.
+        # The validated values: an infinite value is "inf" however the file writes it.
         plain = as_values(scenario)
         shared = scenario.sweep if shared is None else shared
         scenario = scenario.model_copy(update={"sweep": shared})
         cell = Cell({key: _at(plain, key) for key in scenario.axes}, scenario)
-        # Two grids may share a combination, once a key that told them apart is set.
+        # Two grids may share a combination, once the key that distinguished them is set.
         cells.setdefault(json.dumps(cell.swept), cell)
     # The swept keys of the whole file take their first value where the section leaves them out.
     whole = next(iter(cells.values())).scenario
     if whole.replay:
-        # The values are looked at where they are used: a key that was set besides may not go with them.
+        # The values are checked where they are used: a key that was set besides may not go with them.
         _small(values, origin, keys)
     return Sweep(whole, tuple(cells.values()))
 
@@ -197,8 +198,8 @@ def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds, cells_max: int
 class _Keys:
     """The dotted keys of one game's scenarios.
 
-    Setting one of ``lists``, whose value is a list by nature, to a list sweeps nothing. Only a key that this game has
-    not is looked for in the other games' classes, ``kinds``.
+    A key in ``lists`` has a list as its value, so setting it to a list sweeps nothing. Only a key that this game lacks
+    is searched in the other games' classes, ``kinds``.
     """
 
     game: str
@@ -209,7 +210,7 @@ class _Keys:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], origin: str, kinds: Kinds, settings: Sequence[str] = ()) -> _Keys:
-        """Find the keys of the game that a file names; refuse a file that names none."""
+        """Return the keys of the game that a file names; refuse a file that names none."""
         section = values.get("scenario")
         if not isinstance(section, dict):
             raise ScenarioError(f"{origin}: scenario: {'is missing' if section is None else 'must be a table'}")
@@ -227,17 +228,17 @@ class _Keys:
         return cls(game, kinds[game], tuple(own), lists, kinds)
 
     def unknown(self, key: str) -> str:
-        """Say of a key that it is none of the game's."""
+        """Return the error text for a key that the game lacks."""
         for name, kind in self.kinds.items():
             if key in _fields(kind):
                 return f"{_named(key)}: is a key of the {name} game, not of the {self.game} game"
-        # What stands in a list of tables has a number, and is set nowhere else.
+        # A key in a list of tables has a number, and is set nowhere else.
         bare = re.sub(r"\.\d+", "", key)
         return f"{_named(key)}: unknown key{_hint(bare, self.known if bare == key else _of_entries(self.kind))}"
 
 
 def _fields(kind: type[Scenario]) -> dict[str, FieldInfo]:
-    """List a scenario class's dotted keys that may be set."""
+    """Return a scenario class's dotted keys that may be set."""
     sections = {name: field.annotation for name, field in kind.model_fields.items()} | {"faults": FaultsSection}
     return {
         f"{section}.{field.alias or name}": field
@@ -248,13 +249,13 @@ def _fields(kind: type[Scenario]) -> dict[str, FieldInfo]:
 
 
 def _of_entries(kind: type[Scenario]) -> list[str]:
-    """List the keys of what a scenario class has lists of: printed figures and faults."""
+    """Return the keys in a scenario class's lists of tables: printed figures and faults."""
     figure = get_args(kind.model_fields["paper"].annotation)[0]
     return [*(f"paper.{name}" for name in figure.model_fields), *(f"faults.at.{name}" for name in Fault.model_fields)]
 
 
 def _small(values: Mapping[str, Any], origin: str, keys: _Keys) -> dict[str, Any]:
-    """Set what the table ``replay`` says, and leave the table out; refuse a key that there is not."""
+    """Return the values with the table ``replay`` applied and left out; refuse an unknown key."""
     small = copy.deepcopy({name: section for name, section in values.items() if name != "replay"})
     for key, value in values["replay"].items():
         _require(small, key, f"{origin}: replay", keys)
@@ -264,7 +265,7 @@ def _small(values: Mapping[str, Any], origin: str, keys: _Keys) -> dict[str, Any
 
 
 def _check_base(values: Mapping[str, Any], first: Mapping[str, Any], origin: str, keys: _Keys) -> None:
-    """Refuse a value in a table that no file may hold, also where the sweep sets others in its place."""
+    """Refuse a table's value that no file may hold, even where the sweep replaces it."""
     for key in first:
         section, _, field = key.partition(".")
         if field in values.get(section, {}):
@@ -272,7 +273,7 @@ def _check_base(values: Mapping[str, Any], first: Mapping[str, Any], origin: str
 
 
 def _merged(values: Mapping[str, Any], swept: Mapping[str, Any]) -> dict[str, Any]:
-    """Set swept values in a scenario's tables."""
+    """Return a scenario's tables with swept values."""
     merged = {name: dict(section) if isinstance(section, dict) else section for name, section in values.items()}
     for key, value in swept.items():
         section, _, field = key.partition(".")
@@ -281,12 +282,12 @@ def _merged(values: Mapping[str, Any], swept: Mapping[str, Any]) -> dict[str, An
 
 
 def cells_of(grids: Sequence[Mapping[str, Sequence[Any]]]) -> int:
-    """Count the cells of a sweep's grids without laying them out; one that two grids share is counted twice."""
+    """Return the number of cells of a sweep's grids without laying them out; shared cells are counted twice."""
     return sum(math.prod(len(choices) for choices in grid.values()) for grid in grids)
 
 
 def _spelled(value: Any) -> Any:
-    """Spell an infinite number in a sweep as files and results do: "inf"."""
+    """Write an infinite number in a sweep as files and results do: "inf"."""
     if isinstance(value, dict):
         return {key: _spelled(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -318,7 +319,7 @@ def _load(path: Path, name: str) -> dict[str, Any]:
 
 
 def _setting(setting: str) -> tuple[str, Any]:
-    """Split what is set into its dotted key and its value."""
+    """Return a setting's dotted key and value."""
     key, equals, text = setting.partition("=")
     if not equals:
         raise ScenarioError(f"--set {_named(setting)}: must be dotted.key=value")
@@ -329,7 +330,7 @@ def _setting(setting: str) -> tuple[str, Any]:
 
 
 def _put(values: dict[str, Any], key: str, value: Any, keys: _Keys) -> None:
-    """Set a known key; a list sweeps it, unless it is one by nature."""
+    """Set a known key; a list sweeps it, unless its value is a list by nature."""
     section, _, field = key.partition(".")
     values.setdefault("sweep", {})
     grids = grids_of(values["sweep"])
@@ -346,7 +347,7 @@ def _put(values: dict[str, Any], key: str, value: Any, keys: _Keys) -> None:
 
 
 def _let_go(values: dict[str, Any], key: str, keys: _Keys, *, swept: bool) -> str:
-    """Leave a key to its default, and say what the file had; what it sweeps stays unless that is let go of, too."""
+    """Reset a key to its default, and return the file's value as text; a swept key is kept unless `swept`."""
     section, _, name = key.partition(".")
     grids = [grid for grid in grids_of(values.get("sweep", {})) if isinstance(grid, dict) and key in grid]
     had = _own(values, key)
@@ -363,14 +364,14 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _bind_figures(values: dict[str, Any], key: str, keys: _Keys, own: Sequence[Any] | None = None) -> None:
-    """Have printed figures stand beside what a file plays, or has as its ``own``, before a key is something else."""
+def _bind_figures(values: dict[str, Any], key: str, keys: _Keys, played: Sequence[Any] | None = None) -> None:
+    """Restrict printed figures to a key's value as the file plays it (or `played`), before the key changes."""
     figures = values.get("paper")
     if not _matters(key) or not isinstance(figures, list):
         return
-    own = _played(values, key, keys) if own is None else own
+    played = _played(values, key, keys) if played is None else played
     values["paper"] = [
-        {**figure, "where": {key: own, **figure["where"]}}
+        {**figure, "where": {key: played, **figure["where"]}}
         if isinstance(figure, dict) and isinstance(figure.get("where"), dict)
         else figure
         for figure in figures
@@ -381,7 +382,7 @@ _original = cache(toml.read)
 
 
 def _bind_copied(values: dict[str, Any], path: Path, keys: _Keys) -> None:
-    """Have figures that a shipped scenario has, too, stand beside what that one plays: a copy may play others."""
+    """Restrict figures copied from a shipped scenario to that scenario's values, since a copy may play others."""
     figures = values.get("paper")
     if path in shipped().values() or not isinstance(figures, list):
         return
@@ -392,13 +393,13 @@ def _bind_copied(values: dict[str, Any], path: Path, keys: _Keys) -> None:
         if any(figure in figures for figure in original.get("paper", ()))
     ]
     unlike = [{key: own for key, own in each.items() if _played(values, key, keys) != own} for each in played]
-    # Several may have a figure: the copy is of the one that it is most like.
-    for key, own in min(unlike, key=lambda each: sum(map(_matters, each)), default={}).items():
+    # Several scenarios may have a figure: the copy is of the most similar one.
+    for key, own in min(unlike, key=lambda differing: sum(map(_matters, differing)), default={}).items():
         _bind_figures(values, key, keys, own)
 
 
 def _played(values: Mapping[str, Any], key: str, keys: _Keys) -> list[Any]:
-    """List the values with which a file plays a key: its own, or else the default if there is one."""
+    """Return the values with which a file plays a key: its own, or else the default if there is one."""
     section, _, name = key.partition(".")
     field = keys.kind.model_fields.get(section)
     default = getattr(field and field.default, name, _fields(keys.kind)[key].default)
@@ -411,7 +412,7 @@ def _matters(key: str) -> bool:
 
 
 def _own(values: Mapping[str, Any], key: str) -> list[Any]:
-    """List the values that a file has for a key, in its sweep or else in its table."""
+    """Return the values that a file has for a key, in its sweep or else in its table."""
     section, _, field = key.partition(".")
     swept = [grid[key] for grid in grids_of(values.get("sweep", {})) if isinstance(grid, dict) and key in grid]
     if swept:
@@ -421,7 +422,7 @@ def _own(values: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _require(values: Mapping[str, Any], key: str, origin: str, keys: _Keys) -> None:
-    """Refuse a dotted key that the game has not, or whose section is no table."""
+    """Refuse a dotted key that the game lacks, or whose section is no table."""
     section = key.partition(".")[0]
     if key not in keys.known:
         raise ScenarioError(f"{origin}: {keys.unknown(key)}")
@@ -430,12 +431,12 @@ def _require(values: Mapping[str, Any], key: str, origin: str, keys: _Keys) -> N
 
 
 def _named(key: str) -> str:
-    """Write a key on one line, whatever it holds."""
+    """Return a key, or its `repr` where the key is not printable on one line."""
     return key if key.isprintable() else repr(key)
 
 
 def _hint(key: str, known: Iterable[str]) -> str:
-    """Suggest keys of that name in other tables; else the one that is spelled most alike, with its table or without."""
+    """Suggest keys of the same name in other tables, or else the most similar key, with its table or without."""
     by_name: dict[str, list[str]] = {}
     for other in known:
         by_name.setdefault(other.rpartition(".")[2], []).append(other)
@@ -446,7 +447,6 @@ def _hint(key: str, known: Iterable[str]) -> str:
 
 
 def _typed(values: Mapping[str, Any], origin: str, keys: _Keys) -> Scenario:
-    """Check each key's value by itself."""
     try:
         return keys.kind.model_validate(values)
     except ValidationError as error:
@@ -461,9 +461,9 @@ def _validated(values: Mapping[str, Any], origin: str, keys: _Keys) -> Scenario:
 
 
 def _first(error: ValidationError, keys: _Keys) -> str:
-    """Say the first thing that pydantic found, in one line."""
+    """Return pydantic's first error, in one line."""
     problem, *others = error.errors(include_url=False)
-    # A key within a section, or one within a list's entry; what follows is pydantic's own.
+    # A key within a section, or within a list's entry; the rest of the location is pydantic's own.
     depth = 3 if problem["loc"][0] == "paper" else 4 if problem["loc"][:2] == ("faults", "at") else 2
     key = ".".join(str(part) for part in problem["loc"][:depth])
     match problem["type"]:
@@ -485,7 +485,7 @@ def _first(error: ValidationError, keys: _Keys) -> str:
                 said = f'must be "float64", "float32" or a number of decimals from 0 to {DECIMALS_MAX}'
             else:
                 said = "must " + re.sub(r"^\w+ should ", "", problem["msg"])
-    # Where a value may be of several types, each has its own to say.
+    # Where a value may be of several types, each type has its own error.
     names = [name for each in (problem, *others) if each["input"] == problem["input"] for name in _names(each)]
     hint = did_you_mean(nearest(problem["input"], names)) if isinstance(problem["input"], str) else ""
     if problem["type"] == "value_error" and isinstance(said, NotAMetric):
@@ -494,7 +494,7 @@ def _first(error: ValidationError, keys: _Keys) -> str:
 
 
 def _names(problem: ErrorDetails) -> Iterable[str]:
-    """List the names that a value must be one of, where it must."""
+    """Return the names that a value must be one of, if any."""
     match problem["type"]:
         case "literal_error":
             return re.findall(r"'([^']*)'", problem["ctx"]["expected"])

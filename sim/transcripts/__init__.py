@@ -1,1 +1,1 @@
-"""Reads what parties recorded: files, calls, and what the calls of a trial come to."""
+"""Reads what parties recorded: files, calls, and the messages of each trial."""

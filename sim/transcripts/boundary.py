@@ -1,7 +1,7 @@
-"""Who may learn what: computed from the labels of the protocol's fields and the table of callers.
+"""The information boundary: what each party may learn, computed from the labels of fields and the table of callers.
 
-Whoever serves a method learns its requests, whoever may call it its answers; a refusal may reach anybody, its numbers
-whoever may call the service that sends them. Health says only whether a server is well, and is left out.
+The server of a method learns its requests, and every allowed caller its answers; a refusal may reach any party, its
+numbers every party that may call the service. Health checks are left out: they say only whether a server is well.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CLEARANCE = {
 
 
 class Reached(NamedTuple):
-    """A field that a message reaches: where it stands, its own label, and the one that applies."""
+    """A field that a message reaches: its path, its declared label, and the label that applies."""
 
     path: str
     field: Any
@@ -44,7 +44,7 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class Travel:
-    """A message on its way: to whom, in which method, and its descriptor."""
+    """A message that can travel: receiver, method, and descriptor."""
 
     party: str
     method: str
@@ -64,12 +64,12 @@ class Violation(NamedTuple):
 
 
 def server_of(method: str) -> str:
-    """Name the party that serves a method."""
+    """Return the party that serves a method."""
     return next(party for prefix, party in SERVED_BY.items() if method.startswith(prefix))
 
 
 def travelling() -> list[Travel]:
-    """List every message that can travel, once for each party that it can travel to."""
+    """Return every message that can travel, once for each possible receiver."""
     found = []
     for name, method in METHODS.items():
         found.append(Travel(server_of(name), name, method.input_type))
@@ -81,10 +81,10 @@ def travelling() -> list[Travel]:
 
 
 def walk(message: Any, inherited: int = VISIBILITY_UNSPECIFIED, within: tuple[str, ...] = ()) -> Iterator[Reached]:
-    """Visit every field that a message reaches, through the messages that it holds.
+    """Yield every field that a message reaches, through the messages that it holds.
 
-    ``inherited`` is the label of the field that holds it, and ``within`` names the messages around it, so that one
-    which holds itself is entered once.
+    ``inherited`` is the label of the field that holds the message; ``within`` names the enclosing messages, to enter a
+    message that holds itself only once.
     """
     for field in message.fields:
         label = field.GetOptions().Extensions[visibility]
@@ -95,16 +95,13 @@ def walk(message: Any, inherited: int = VISIBILITY_UNSPECIFIED, within: tuple[st
 
 
 def label_of(field: Any, inherited: int) -> int:
-    """Give the label that applies to a field of a message that is itself held under a label."""
+    """Return the label that applies to a field of a message that is itself held under the label ``inherited``."""
     label: int = field.GetOptions().Extensions[visibility]
     return inherited if label == VISIBILITY_INHERITED else label
 
 
 def violations(travels: Iterable[Travel] | None = None) -> list[Violation]:
-    """Find every field that reaches a party above its clearance, of what the protocol, or a caller, lets travel.
-
-    A field without a label is above every clearance.
-    """
+    """Return each field that reaches a party above its clearance, or without a label, by default of all messages."""
     return [
         Violation(travel.party, travel.method, at.path, level_name(at.level))
         for travel in (travelling() if travels is None else travels)
@@ -114,9 +111,9 @@ def violations(travels: Iterable[Travel] | None = None) -> list[Violation]:
 
 
 def learns(party: str) -> dict[str, dict[str, list[str]]]:
-    """Tell what a party may learn: by label, the lowest first, and by message, the names of its fields.
+    """Return the names of the fields that a party may learn: by label, the lowest first, and by message.
 
-    Fields that only inherit a label are told of by the field that holds them.
+    Fields that inherit their label are left out: the field that holds them stands for them.
     """
     found: dict[int, dict[str, dict[str, None]]] = {}
     for travel in travelling():
@@ -132,12 +129,12 @@ def learns(party: str) -> dict[str, dict[str, list[str]]]:
 
 
 def level_name(level: int) -> str:
-    """Name a label in one word."""
+    """Return the name of a label, in one word."""
     return str(Visibility.Name(level)).removeprefix("VISIBILITY_")
 
 
 def as_values() -> dict[str, Any]:
-    """Give the whole boundary as plain values, as JSON holds them."""
+    """Return the whole boundary as plain values for JSON."""
     return {
         "parties": {
             party: {"clearance": level_name(CLEARANCE[party]), "may_learn": learns(party)} for party in PARTIES
@@ -160,9 +157,9 @@ def as_values() -> dict[str, Any]:
 
 
 def as_markdown() -> str:
-    """Draw the boundary for ``docs/protocol.md``: who talks to whom, and who may learn which fields.
+    """Return the boundary for ``docs/protocol.md``: a diagram of calls, and a table of the fields of each party.
 
-    An arrow goes from the caller to the server; it bears the highest labels of what is asked and of what is answered.
+    An arrow goes from the caller to the server, with the highest labels of the requests and of the answers.
     """
     edges: dict[tuple[str, str, str], list[Any]] = {}
     for name, method in METHODS.items():
@@ -186,5 +183,5 @@ def as_markdown() -> str:
 
 
 def _highest(message: Any) -> int:
-    """Give the highest label in a message; OUTSIDE for an empty one, which says nothing but that it was sent."""
+    """Return the highest label in a message; OUTSIDE for an empty one, which says only that it was sent."""
     return max((at.level for at in walk(message)), default=VISIBILITY_OUTSIDE)

@@ -1,4 +1,4 @@
-"""The calls of a transcript, and the order of causes in which the messages of several parties stand."""
+"""The calls of a transcript, and the causal order of several parties' messages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fairwall.wire.v1 import error_pb2
 from sim.transcripts.files import CallKey, Ending, Message, Transcript, decode
 
 TRANSPORT = frozenset({1, 2, 4, 14})
-"""gRPC statuses of calls that nobody decided on: cancelled, unknown, out of time, not connected."""
+"""gRPC statuses of calls that no party decided: cancelled, unknown, out of time, not connected."""
 
 _HEALTH = "/grpc.health."
 
 
 @dataclass
 class Call:
-    """A call as one party recorded it, without an ending where the party did not live to see it."""
+    """A call as one party recorded it, without an ending if the party ended before the call did."""
 
     key: CallKey
     method: str
@@ -28,38 +28,35 @@ class Call:
 
     @property
     def start(self) -> int:
-        """The entry that it begins with."""
+        """The call's first entry."""
         if self.requests:
             return self.requests[0].entry
         return self.end
 
     @property
     def end(self) -> int:
-        """The entry that it ends with."""
+        """The call's last entry."""
         if self.ending is not None:
             return self.ending.entry
         return max(message.entry for message in (*self.requests, *self.answers))
 
     @property
     def answered(self) -> int:
-        """The entry from which on there is an answer, or the end."""
+        """The entry of the call's first answer, or else its last."""
         return self.answers[0].entry if self.answers else self.end
 
     def is_poll(self, script: Transcript) -> bool:
-        """Whether it was only told to ask again."""
+        """Return whether the call was only told to ask again."""
         return only_waited(decode(self.method, False, script.data(answer)) for answer in self.answers[:1])
 
 
 def calls(script: Transcript) -> list[Call]:
-    """Give the calls of a transcript that were decided on, polls included, in the order in which they began.
-
-    Health checks, and calls that were cancelled or cut off, are left out.
-    """
+    """Return the decided calls of a transcript and polls, by first entry: no health checks, no cancelled calls."""
     return sorted((call for call in all_calls(script) if _was_decided(call)), key=lambda call: call.start)
 
 
 def all_calls(script: Transcript) -> list[Call]:
-    """Give every call that a transcript has a message or an ending of."""
+    """Return every call that a transcript has a message or an ending of."""
     found: dict[CallKey, Call] = {}
     for message in script.messages:
         call = found.setdefault(message.call, Call(message.call, message.method))
@@ -70,7 +67,7 @@ def all_calls(script: Transcript) -> list[Call]:
 
 
 def deal_of(script: Transcript, call: Call) -> str:
-    """Name the deal that a call is about: what was asked says it, or what was dealt; empty where neither does."""
+    """Return the id of a call's deal, from its request or its answer; "" if neither names one."""
     for messages in (call.requests, call.answers):
         for message in messages[:1]:
             first = decode(call.method, message.is_request, script.data(message))
@@ -87,7 +84,7 @@ def _was_decided(call: Call) -> bool:
 
 
 def only_waited(messages: Iterable[Any]) -> bool:
-    """Whether a call's answers only said to ask again: how often that happens depends on the clock, not on the game."""
+    """Return whether a call's answers only say to ask again: how often depends on the clock, not on the game."""
     for message in messages:
         if isinstance(message, game.ServeTrialResponse):
             return not message.ended
@@ -96,10 +93,7 @@ def only_waited(messages: Iterable[Any]) -> bool:
 
 
 def in_order(scripts: Mapping[str, Transcript]) -> Iterator[tuple[str, int]]:
-    """Lay the messages of several parties in one order, causes first: party and entry.
-
-    Nobody hears a message before it is sent; what no cause orders stands party by party.
-    """
+    """Yield party and entry of several parties' messages in one order: no message is received before it is sent."""
     waiting = {party: iter(script.messages) for party, script in scripts.items()}
     heads = {party: next(messages, None) for party, messages in waiting.items()}
     counts: dict[tuple[str, CallKey, bool], int] = {}
@@ -118,7 +112,7 @@ def in_order(scripts: Mapping[str, Transcript]) -> Iterator[tuple[str, int]]:
                 yield party, message.entry
                 heads[party] = next(waiting[party], None)
                 moved = True
-        if not moved:  # its sender did not record it: a transcript that was cut off
+        if not moved:  # the sender did not record it: its transcript was cut off
             party, message = next((party, message) for party, message in heads.items() if message is not None)
             yield party, message.entry
             heads[party] = next(waiting[party], None)

@@ -1,4 +1,4 @@
-"""What the messages of every game say, in words: captions for people who watch a recorded game."""
+"""Captions of the messages of every game: words for people who watch a recorded game."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from fairwall.wire.metrics import name_of
 from fairwall.wire.v1 import array_pb2
 
 Parts: TypeAlias = Iterable[Any] | None
-"""The messages that follow the first of a stream; None where not all their bytes are stored."""
+"""The messages that follow the first of a stream; None if some of their bytes are not stored."""
 
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """What a party took people, or models, for: a small number for each of n, shape (n,).
+    """A party's guess about n people, or models: a small number for each, shape (n,).
 
-    Beside the guess that was ``made`` are the one ``before`` there was any answer, and what is ``true`` where that was
-    dealt in what can be seen. ``of`` says what is guessed about, such as "person", and ``names`` what the numbers stand
-    for; none where they stand for themselves.
+    ``made`` is the guess, ``before`` the one before any answer, and ``true`` the truth if a visible deal has it. ``of``
+    names the subject, such as "person", and ``names`` the meanings of the numbers; empty if they are just numbers.
     """
 
     of: str
@@ -39,10 +38,11 @@ class Guess:
 
 @dataclass
 class Story:
-    """What has happened so far, as far as captions that follow speak of it.
+    """Replay state that later captions use.
 
-    By now arrays were dealt, by name; the developer got so many answers, has so much of its budget left, where it has
-    been told, and submitted a last guess. ``is_new`` says whether answers or budget changed since they were last told.
+    ``kept`` are the arrays dealt so far, by name; ``answers`` the number of answers to the developer; ``left`` its
+    remaining epsilon, if known; ``guess`` its last submitted guess. ``is_new`` if answers or budget have changed since
+    the last news.
     """
 
     kept: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -51,12 +51,12 @@ class Story:
     is_new: bool = False
     guess: Guess | None = None
 
-    def begin(self, left: float | None = None) -> None:
-        """Begin a trial, with so much of a budget if that is told."""
-        self.answers, self.left = 0, left
+    def begin(self, budget: float | None = None) -> None:
+        """Begin a trial with a budget of epsilon, if known."""
+        self.answers, self.left = 0, budget
 
     def answered(self, answers: int, message: Any) -> None:
-        """Count answers, and take the budget that is left from the message that brings them."""
+        """Add to the number of answers, and read the remaining budget from the message that brings them."""
         self.answers += answers
         now = "epsilon_remaining_now"
         is_repeat = now in message.DESCRIPTOR.fields_by_name and message.HasField(now)
@@ -64,7 +64,7 @@ class Story:
         self.is_new = True
 
     def news(self) -> str:
-        """Say what the developer has by now, if there is something new."""
+        """Return the developer's answers and budget, in words; "" if nothing changed since the last call."""
         if not self.is_new:
             return ""
         self.is_new = False
@@ -73,16 +73,16 @@ class Story:
 
 
 Caption: TypeAlias = Callable[[Story, Any, Parts], str]
-"""Says in words what a message, the first of half a call, and those after it say."""
+"""A function that describes in words the first message of half a call, and the messages after it."""
 
 
 def always(text: str) -> Caption:
-    """Make the caption of a message that always says the same."""
+    """Return the caption of a message whose content is always the same."""
     return lambda _story, _message, _rest: text
 
 
 def dealt(caption: Caption) -> Caption:
-    """Have a caption say what is dealt, where there is a deal."""
+    """Return a caption that describes the deal of a message, or the run's end if there is none."""
 
     def said(story: Story, message: Any, rest: Parts) -> str:
         return caption(story, message.deal, rest) if message.WhichOneof("part") == "deal" else "the run is over"
@@ -91,7 +91,7 @@ def dealt(caption: Caption) -> Caption:
 
 
 def shared() -> Mapping[str, Caption]:
-    """Give the captions of messages that any game has, by message."""
+    """Return the captions of messages that any game has, by message name."""
     return {
         "JoinRequest": _join_request,
         "JoinResponse": _join_response,
@@ -189,12 +189,12 @@ def _predict_response(_story: Story, message: Any, _: Parts) -> str:
 
 
 def cards_of(deal: Any, rest: Any) -> dict[str, NDArray[Any]]:
-    """Put a deal's arrays together, where they were kept."""
+    """Return a deal's arrays, joined from their chunks; empty if not stored."""
     return collect(deal, rest) if rest is not None else {}
 
 
 def array_of(message: array_pb2.Array) -> NDArray[Any] | None:
-    """Decode an array, if it is one."""
+    """Return a decoded array; None if it is malformed."""
     try:
         return from_message(message)
     except ArrayError:
@@ -202,13 +202,13 @@ def array_of(message: array_pb2.Array) -> NDArray[Any] | None:
 
 
 def count(number: int, thing: str) -> str:
-    """Count things in words."""
+    """Return a number with its noun."""
     plural = {"person": "people", "query": "queries"}.get(thing, f"{thing}s")
     return f"{number:,} {thing if number == 1 else plural}"
 
 
 def number(value: float) -> str:
-    """Write a number to three digits, a whole one whole; without an exponent where that stays short."""
+    """Return a number with three digits, a whole one whole, without an exponent where that stays short."""
     if not np.isfinite(value):
         return "∞" if value > 0 else str(value)
     rounded = value if float(value).is_integer() else float(f"{value:.3g}")

@@ -1,4 +1,4 @@
-"""The protocol as one `FileDescriptorSet`, from which others generate code or build messages without our files."""
+"""The protocol as one `FileDescriptorSet`, for code generators and clients that do not use our files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from fairwall.wire.v1 import error_pb2
 
 
 def descriptor_set() -> FileDescriptorSet:
-    """Give every file of the protocol, and every file that one imports: once, after those that it imports.
-
-    A pool can take them in this order. The fields keep their visibility. Comments are left out.
-    """
-    # No service imports what refusals carry in the metadata.
+    """Return every file of the protocol and every imported file, each once and after its imports, without comments."""
+    # No service imports the messages that refusals carry in the metadata.
     files = [*(service.file for service in SERVICES), error_pb2.DESCRIPTOR, health_pb2.DESCRIPTOR]
     described = FileDescriptorSet()
     seen: set[str] = set()
@@ -28,7 +25,6 @@ def descriptor_set() -> FileDescriptorSet:
 
 
 def _with_imports(file: Any, seen: set[str]) -> Iterator[Any]:
-    """List the files that are not seen yet, the imported before the importer."""
     if file.name not in seen:
         seen.add(file.name)
         for imported in file.dependencies:

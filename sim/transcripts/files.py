@@ -1,4 +1,4 @@
-"""Reads the transcripts of a run: `transcript/<party>/<number>.bin`, those of one number about the same calls.
+"""Reads the transcripts of a run: `transcript/<party>/<number>.bin`. Equal numbers record the same calls.
 
 The format is `proto/fairwall/transcript/v1/transcript.proto`; `fairwall.rpc.recorder` writes it.
 """
@@ -17,7 +17,7 @@ from blake3 import blake3
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from fairwall.rpc import access  # noqa: F401 - of the protocol only what is loaded can be decoded
+from fairwall.rpc import access  # noqa: F401 - only loaded parts of the protocol can be decoded
 from fairwall.rpc.recorder import DIGEST_TAG, FIRST, FORMATS_READ, STORED_BYTES_MAX, message_type
 from fairwall.rpc.varint import read_varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
@@ -29,14 +29,14 @@ _TAIL = len(DIGEST_TAG) + 32
 
 
 class Problem(NamedTuple):
-    """Something in a file that is not as it was written: which entry, from 0, and what is wrong."""
+    """A fault in a file: the entry, from 0, and a description."""
 
     entry: int
     text: str
 
 
 class CallKey(NamedTuple):
-    """Which call: both sides name it alike."""
+    """The key of a call, the same on both sides."""
 
     caller: str
     server: str
@@ -48,10 +48,10 @@ class CallKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Message:
-    """A message as an entry of a transcript has it, whose party received or sent it.
+    """A message in an entry of a transcript; the transcript's party received or sent it.
 
-    ``content`` lacks the bytes of large fields; ``large`` tells of each where those start in the whole message, how
-    many there are, and their digest.
+    ``content`` lacks the bytes of large fields; ``large`` has the start of each in the whole message, its size, and its
+    digest.
     """
 
     entry: int
@@ -63,13 +63,13 @@ class Message:
     large: tuple[tuple[int, int, bytes], ...]
 
     def says_the_same_as(self, other: Message) -> bool:
-        """Whether both are the same bytes."""
+        """Return whether both messages have the same bytes."""
         return (self.content, self.large) == (other.content, other.large)
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a call ended in a party's view: the gRPC status, 0 for answered, and the reason of a refusal."""
+    """The end of a call as a party saw it: the gRPC status, 0 for answered, and a refusal's reason."""
 
     entry: int
     method: str
@@ -78,24 +78,23 @@ class Ending:
 
     @property
     def refusal(self) -> str:
-        """Name the reason of a refusal, or else its status; nothing for what was answered."""
+        """The name of a refusal's reason, or else its status; "" for an answered call."""
         reason = error_pb2.Reason.Name(self.reason) if self.reason else f"status {self.status}"
         return reason.removeprefix("REASON_") if self.status else ""
 
     @property
     def is_the_servers(self) -> bool:
-        """Whether it is the server's word: an answer or a reason. Else the connection was lost, or time ran out."""
+        """Whether the server decided: by an answer or a reason. Else the connection was lost, or time ran out."""
         return self.status == 0 or self.reason != error_pb2.REASON_UNSPECIFIED
 
 
 @dataclass
 class Transcript:
-    """One party's file, as far as it can be read; party and number are what its place says.
+    """A party's transcript, as far as it is readable; party and number are from its path.
 
-    There is no ``header`` where the first entry is not one. The ``digest`` is the last entry's, and stands for
-    everything before it. It is ``closed`` if the party wrote the last entry that it writes when it leaves. Messages
-    stand in the order in which they were recorded. ``numerics`` are what computed the party's numbers, by part; nothing
-    in format 2.
+    ``header`` is None if the first entry is none. ``digest`` is the last entry's, and covers all before it. ``closed``
+    if the party wrote the entry that it writes on leaving. Messages are in recorded order. ``numerics`` names the
+    kernels behind the party's numbers, by part; empty in format 2.
     """
 
     path: Path
@@ -114,32 +113,32 @@ class Transcript:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it was read to the end that its party gave it."""
+        """Whether the file was read without faults up to the party's closing entry."""
         return self.closed and not self.problems
 
     @property
     def versions(self) -> dict[str, str]:
-        """What its party ran on, with versions, by name; nothing where there is no header."""
+        """The party's software versions, by name; empty without a header."""
         return {one.name: one.version for one in self.header.versions} if self.header is not None else {}
 
     def place(self, entry: int | None = None) -> str:
-        """Name the file, and an entry in it, within the run's folder."""
+        """Return the name of the file in the run's folder, and of an entry in it."""
         return f"{FOLDER}/{self.party}/{self.path.name}" + (f" entry {entry}" if entry is not None else "")
 
     def stores(self, digest: bytes) -> bool:
-        """Whether the bytes with a digest are stored."""
+        """Return whether the bytes with a digest are stored."""
         return digest in self._stored
 
     def stores_all(self, messages: Iterable[Message]) -> bool:
-        """Whether all bytes of some messages are stored, none by their digest alone."""
+        """Return whether all bytes of some messages are stored, none by their digest alone."""
         return all(self.stores(digest) for message in messages for _, _, digest in message.large)
 
     def stored(self, digest: bytes) -> bytes:
-        """Read the bytes with a digest."""
+        """Return the bytes with a digest."""
         return _stored_at(self.path, *self._stored[digest], digest)
 
     def packed(self, digest: bytes) -> bytes | None:
-        """Give the bytes with a digest as they are stored, compressed by zlib; None where they are stored plainly."""
+        """Return the bytes with a digest as stored, compressed by zlib; None if they are stored uncompressed."""
         start, size = self._stored[digest]
         with self.path.open("rb") as file:
             file.seek(start)
@@ -147,7 +146,7 @@ class Transcript:
         return stored.data if stored.compressed else None
 
     def data(self, message: Message) -> bytes:
-        """Put a message together again, zeros in place of bytes that are not stored."""
+        """Return a whole message, with zeros for bytes that are not stored."""
         parts, content, end = [], memoryview(message.content), 0
         taken = 0
         for start, size, digest in message.large:
@@ -160,13 +159,13 @@ class Transcript:
 
 
 def paths(folder: Path) -> list[Path]:
-    """List the transcripts of a run, by number and then party."""
+    """Return the paths of a run's transcripts, by number and then party."""
     found = (folder / FOLDER).glob("*/*.bin")
     return sorted(found, key=lambda path: (len(path.stem), path.stem, path.parent.name))
 
 
 def by_number(scripts: Iterable[Transcript]) -> dict[str, dict[str, Transcript]]:
-    """Put the transcripts of parties that played together, by party, under their number."""
+    """Return transcripts by number, then by party; equal numbers played together."""
     sessions: dict[str, dict[str, Transcript]] = {}
     for script in scripts:
         sessions.setdefault(script.number, {})[script.party] = script
@@ -174,7 +173,7 @@ def by_number(scripts: Iterable[Transcript]) -> dict[str, dict[str, Transcript]]
 
 
 def anchors(folder: Path) -> dict[str, dict[str, Any]]:
-    """Give, unchecked, each transcript's entries, last digest and whether it is closed, by "<party>/<number>"."""
+    """Return, unchecked, each transcript's entries, last digest and whether it is closed, by "<party>/<number>"."""
     found = {}
     for path in paths(folder):
         entries, digest, closed = 0, FIRST, False
@@ -185,7 +184,7 @@ def anchors(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def decode(method: str, is_request: bool, data: bytes) -> Any:
-    """Decode a message of a method; None where no such method is known, or the bytes are no such message."""
+    """Return a decoded message of a method; None for an unknown method or a malformed message."""
     descriptor = message_type(method, is_request)
     if descriptor is None:
         return None
@@ -196,7 +195,7 @@ def decode(method: str, is_request: bool, data: bytes) -> Any:
 
 
 def read(path: Path) -> Transcript:
-    """Read a transcript and check its chain, byte for byte as it is stored."""
+    """Return a transcript, after checking its chain of digests byte by byte."""
     script = Transcript(path, path.parent.name, path.stem)
     room: dict[tuple[CallKey, bool], int] = {}
     end = 0
@@ -222,7 +221,6 @@ def read(path: Path) -> Transcript:
 
 
 def _take(script: Transcript, entry: pb.Entry, room: dict[tuple[CallKey, bool], int], place: tuple[int, int]) -> None:
-    """Add an entry to what was read."""
 
     def wrong(text: str) -> None:
         script.problems.append(Problem(script.entries, text))
@@ -288,10 +286,7 @@ def _key(script: Transcript, call: pb.Call) -> CallKey:
 
 
 def _frames(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Cut a file into the length of each entry as written, the entry without its digest, and its digest.
-
-    It ends where no whole entry follows.
-    """
+    """Yield each entry's length as written, its body without digest, and its digest, up to the last whole entry."""
     if not path.stat().st_size:
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -310,9 +305,9 @@ def _frames(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
 
 @lru_cache(maxsize=64)
 def _stored_at(path: Path, start: int, size: int, digest: bytes) -> bytes:
-    """Read what is stored; a table that each trial deals again is inflated once. Large fields have some MiB at most.
+    """Return stored bytes, each large field of some MiB; a table that each trial deals again is inflated once.
 
-    Whatever becomes of the file, bytes that have this digest are these: it was compared when the file was read.
+    The digest, compared when the file was read, is part of the cache's key: a later change of the file has no effect.
     """
     with path.open("rb") as file:
         file.seek(start)

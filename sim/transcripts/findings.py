@@ -1,4 +1,4 @@
-"""What is found when reports are compared with what they follow from."""
+"""Findings of the comparison of reports with values recomputed from the messages."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ BY_DIGEST = "arrays were recorded by their digest alone"
 UNHEARD = "reports of trials whose queries are in no transcript to their end"
 
 TOLERANCE = 1e-6
-"""How far apart floats may be that other versions or another processor computed, for each 1 that the larger one has."""
+"""Largest difference of floats from other versions or processors, relative to the larger one or to 1."""
 
 UNFIT = (ValueError, LookupError, TypeError, ArithmeticError, Refusal)
-"""What computing again may end in: what was sent and taken need not make sense, as somebody may have written it for
-us."""
+"""Errors that recomputing may raise: recorded messages need not make sense, since an external program may have sent
+them."""
 
 
 class Contradiction(NamedTuple):
-    """Something that is reported otherwise than it follows: where it is reported, and what."""
+    """A contradiction between a report and its recomputation: the place of the report, and a description."""
 
     where: str
     text: str
@@ -31,7 +31,7 @@ class Contradiction(NamedTuple):
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What came of it: contradictions, what could not be computed again and why, and how many reports were compared."""
+    """The result of recomputing: contradictions, notes on what could not be recomputed, and reports compared."""
 
     contradictions: tuple[Contradiction, ...]
     notes: tuple[str, ...]
@@ -40,21 +40,21 @@ class Recomputed:
 
 @dataclass
 class Findings:
-    """What was found so far."""
+    """The findings so far."""
 
     contradictions: list[Contradiction] = field(default_factory=list)
     unchecked: Counter[str] = field(default_factory=Counter)
     reports: int = 0
 
     def same(self, where: str, what: str, reported: Any, again: Any) -> None:
-        """Compare a value, or arrays of them; NaN is NaN."""
+        """Compare a reported value or array with the recomputed one; NaN equals NaN."""
         if isinstance(again, np.ndarray):
             self._same_arrays(where, what, np.asarray(reported), again)
         elif not (reported == again or (reported != reported and again != again)):
             self.wrong(where, f"{what} is {reported!r}, recomputed {again!r}")
 
     def between(self, where: str, what: str, reported: float, least: float, most: float) -> None:
-        """Compare a value with one that is known up to a little."""
+        """Compare a reported value with a range."""
         if not least <= reported <= most:
             again = repr(least) if least == most else f"{least!r} to {most!r}"
             self.wrong(where, f"{what} is {reported!r}, recomputed {again}")
@@ -64,11 +64,11 @@ class Findings:
         self.contradictions.append(Contradiction(where, text))
 
     def not_checked(self, text: str) -> None:
-        """Note what cannot be computed again."""
+        """Note what cannot be recomputed."""
         self.unchecked[text] += 1
 
     def result(self) -> Recomputed:
-        """Put together what came of it."""
+        """Return the findings, with the notes in words."""
         notes = [
             f"not checked: {text}" + f" (in {times} trials)" * (times > 1) for text, times in self.unchecked.items()
         ]

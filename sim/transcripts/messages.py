@@ -1,4 +1,4 @@
-"""What transcripts hold of each trial: deals, batches of queries with their answers, and what was submitted."""
+"""The messages of each trial in transcripts: deals, batches of queries with their answers, and submissions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 
 @dataclass(frozen=True, eq=False)
 class Cards:
-    """A deal, and its arrays by name; None where they are not stored."""
+    """A deal, and its arrays by name; None if they are not stored."""
 
     deal: Any
     arrays: dict[str, NDArray[Any]] | None
@@ -33,7 +33,7 @@ class Cards:
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """What a party submitted, and was answered; of a request that is not wholly stored, no array."""
+    """A party's submission and its answer. Arrays are missing from a request that is not stored in full."""
 
     place: str
     request: Any
@@ -43,11 +43,11 @@ class Submission:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Queries that were asked under one request id, of so many models, by the metric's number on the wire.
+    """A batch of queries under one request id, on ``models`` models, with the metric's wire number.
 
-    ``epsilon`` was to be spent. ``predictions``, of shape (models, people), are None where they are not stored or never
-    arrived, ``answer`` where none was given or it is not stored. ``asked`` and ``answered`` are the entries from which
-    on there was the question, and an answer or the end.
+    ``epsilon`` is the requested one. ``predictions``, of shape (models, people), are None if not stored or never
+    received, ``answer`` if not given or not stored. ``asked`` and ``answered`` are the entries of the request, and of
+    the answer or the end.
     """
 
     request_id: str
@@ -63,7 +63,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A model's scores of rows, as they were served: features (rows, d) and scores (rows,); None if not stored."""
+    """A model's scores of rows, as served: features (rows, d) and scores (rows,); None if not stored."""
 
     request_id: str
     model: int
@@ -74,13 +74,14 @@ class Served:
 
 @dataclass(eq=False)
 class TrialMessages:
-    """What is known of a trial.
+    """The messages of a trial.
 
-    Cards are by the deal's message, such as "ComplianceDeal"; submissions by the method, such as "SubmitReveal", the
-    last that was taken; batches by request id, without what was refused, and those about the deal's ``others`` cases by
-    the case's name, too; ``served`` are scores for the adversary, and ``releases`` what ReleaseService,
-    StatisticsService and GroupService answered. It ``is_heard`` if the transcript of somebody who asks or answers goes
-    on until they submit, so that no batch is missing. ``unread`` are calls that cannot be understood, and why.
+    ``cards`` are by the deal's message, such as "ComplianceDeal"; ``submissions`` by the method, such as
+    "SubmitReveal", the last accepted one; ``batches`` by request id, without refused ones; ``others`` are batches on
+    the deal's other cases, by case name, then request id; ``served`` are scores for the adversary; ``releases`` are
+    answers of ReleaseService, StatisticsService and GroupService. ``is_heard`` if the transcript of compliance or the
+    developer goes on to its submission, so that no batch is missing. ``unread`` are calls that cannot be decoded, with
+    the reason.
     """
 
     deal_id: str
@@ -95,14 +96,14 @@ class TrialMessages:
 
     @property
     def queried(self) -> dict[str, Batch]:
-        """The batches about the people whose attributes the deal releases."""
+        """The batches on the people whose attributes the deal releases."""
         return self.others.get(trained_on(self.deal_id), {})
 
 
 class Session:
-    """What is known of the trials that parties played together; ``unread`` calls cannot be understood, and say why.
+    """The trials that parties played together; ``unread`` are calls that cannot be decoded, with the reason.
 
-    A trial is read when it is asked for, and not kept: of all of them the predictions may be more than memory holds.
+    A trial is read on request and not kept: all predictions together may exceed memory.
     """
 
     def __init__(self, parties: Mapping[str, Transcript]) -> None:
@@ -124,20 +125,20 @@ class Session:
                 elif method in (_AUDIT, _PREDICT):
                     self._calls.setdefault(deal_of(one.request.header.deal_id), []).append(one)
             except (ValueError, LookupError) as error:
-                # Of a call that was cancelled there may be nothing but the beginning.
+                # A cancelled call may consist of its beginning only.
                 if one.is_answered:
                     self.unread.append(f"{one.place}: {error}")
 
     @property
     def deals(self) -> list[str]:
-        """Those that calls are about."""
+        """The ids of all deals that calls name."""
         return list(self._calls)
 
     def trial(self, deal_id: str) -> TrialMessages:
-        """Read what is known of a trial."""
+        """Return the messages of a trial."""
         trial = TrialMessages(deal_id)
         looks: dict[str, list[Served]] = {}
-        # What compliance asked of models comes before what it made of that.
+        # Compliance's calls to models come before the answer that it computed from them.
         for one in sorted(self._calls[deal_id], key=lambda one: one.method == _AUDIT_MODELS):
             try:
                 _take(trial, looks, one)
@@ -147,7 +148,7 @@ class Session:
         return trial
 
     def table(self, digest: str) -> dict[str, NDArray[Any]] | None:
-        """Read the table that deals name so, its arrays by name; None where it is not stored."""
+        """Return the arrays of the table with this digest, by name; None if it is not stored."""
         one = self._tables.get(digest)
         if one is None or not one.is_stored:
             return None
@@ -156,13 +157,12 @@ class Session:
 
 
 def _name_of_table(request: Any) -> Any:
-    """Give the name by which a table is asked for: the only thing that such a request says."""
+    """Return the name of the table that a request asks for: its only field."""
     ((_, name),) = request.ListFields()
     return name
 
 
 def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: KnownCall) -> None:
-    """Add what a call tells of a trial."""
     method = one.method
     if method == _PREDICT and one.is_answered:
         served = _served(one)
@@ -185,7 +185,7 @@ def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: KnownCall) 
         about = one.request.header.deal_id if method == _AUDIT else one.request.deal_id
         batches = trial.batches if about == trial.deal_id else trial.others.setdefault(about, {})
         before = batches.get(batch.request_id)
-        # The same request again gets the stored answer: it was asked when it first was.
+        # A repeated request gets the stored answer: it counts from its first time.
         if before is None or (batch.is_answered and not before.is_answered):
             batches[batch.request_id] = batch if before is None else replace(batch, asked=before.asked)
 
@@ -211,10 +211,10 @@ def _uploaded(one: KnownCall) -> Batch:
 
 
 def _asked_models(one: KnownCall, looks: Mapping[str, list[Served]]) -> Batch:
-    """Put the scores together that compliance got while the request lasted."""
+    """Return the batch of a request on served models, with the scores that compliance got while it lasted."""
     (request,) = one.requests
     during = range(one.call.start, one.call.answered + 1)
-    # Of two calls with one id each has scores of its own; another party's entries tell nothing of when.
+    # Two calls with one id each have their own scores; another party's entries do not show when these came.
     own = one.script.party == "compliance"
     asked = looks.get(request.request_id, ())
     got = {look.model: look.scores for look in asked if look.asked in during or not own}

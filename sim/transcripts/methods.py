@@ -1,7 +1,7 @@
-"""The protocol's methods, and what each is for, which its name says.
+"""The protocol's methods, and their purposes by name.
 
-A party takes its deals by ``Take<whose>Deal``, takes a table that many deals share by ``Get<which>Table``, and hands in
-what it has come to by ``Submit<what>`` or ``Release<what>``.
+A party gets its deals by ``Take<whose>Deal``, gets a table that many deals share by ``Get<which>Table``, and submits
+its result by ``Submit<what>`` or ``Release<what>``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from fairwall.rpc.access import SERVICES
 
 
 def short(method: str) -> str:
-    """Give a method's name without its service."""
+    """Return a method's name without its service."""
     return method.rpartition("/")[2]
 
 
 METHODS: dict[str, Any] = {
     f"/{service.full_name}/{method.name}": method for service in SERVICES for method in service.methods
 }
-"""The descriptor of every method of ours, under the name that the table of callers has for it."""
+"""The descriptor of every method of ours, by its name in the table of callers."""
 
 DEALS = frozenset(name for name in METHODS if short(name).startswith("Take") and name.endswith("Deal"))
 TABLES = frozenset(name for name in METHODS if short(name).startswith("Get") and name.endswith("Table"))

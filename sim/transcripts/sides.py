@@ -1,7 +1,7 @@
-"""The calls that transcripts hold, each once, from the side that knows most of it.
+"""The calls of several transcripts, each once, from the side with the most complete record.
 
-A side that saw the call answered comes before one that did not; between two such, the party that the call concerns
-(compliance for audits) comes before the referee. Whether both sides agree is checked in `sim.verify.counterparts`.
+A side that saw the call answered has precedence; between two such, the party that the call concerns (compliance for
+audits) precedes the referee. Whether both sides agree is checked in `sim.verify.counterparts`.
 """
 
 from __future__ import annotations
@@ -20,54 +20,54 @@ _ORDER = ("compliance", "developer", "adversary", "referee")
 
 @dataclass(frozen=True)
 class KnownCall:
-    """A call, and the transcript that knows most of it."""
+    """A call, and the transcript with its most complete record."""
 
     script: Transcript
     call: Call
 
     @property
     def method(self) -> str:
-        """Its method, "/package.Service/Method"."""
+        """The method's name, "/package.Service/Method"."""
         return self.call.method
 
     @property
     def place(self) -> str:
-        """Where its first message stands."""
+        """The place of the call's first message."""
         return self.script.place(self.call.start)
 
     @property
     def is_stored(self) -> bool:
-        """Whether all its bytes are stored, none by their digest alone."""
+        """Whether all bytes of the call are stored, none by their digest alone."""
         return self.script.stores_all((*self.call.requests, *self.call.answers))
 
     @property
     def requests(self) -> list[Any]:
-        """What was asked, decoded; zeros for what is not stored."""
+        """The decoded requests, with zeros for bytes that are not stored."""
         return self._decoded(self.call.requests)
 
     @property
     def answers(self) -> list[Any]:
-        """What was answered, likewise."""
+        """The decoded answers, with zeros for bytes that are not stored."""
         return self._decoded(self.call.answers)
 
     @property
     def request(self) -> Any:
-        """The first message that was asked."""
+        """The first decoded request."""
         return self._decoded(self.call.requests[:1])[0]
 
     @property
     def answer(self) -> Any:
-        """The first message that was answered."""
+        """The first decoded answer."""
         return self._decoded(self.call.answers[:1])[0]
 
     @property
     def is_refused(self) -> bool:
-        """Whether its server decided that there is no answer."""
+        """Whether the server refused the call with a reason."""
         return self.call.ending is not None and self.call.ending.reason != REASON_UNSPECIFIED
 
     @property
     def is_answered(self) -> bool:
-        """Whether it went well."""
+        """Whether the call was answered."""
         return self.call.ending is not None and self.call.ending.status == 0
 
     def _decoded(self, messages: Iterable[Message]) -> list[Any]:
@@ -78,11 +78,11 @@ class KnownCall:
 
 
 def known_calls(parties: Mapping[str, Transcript]) -> list[KnownCall]:
-    """Give every call once, in the order in which they began in the transcripts that know most of them."""
+    """Return every call once, in the order of the entries at which they began in their transcripts."""
     known: dict[CallKey, KnownCall] = {}
     for party in sorted(parties, key=lambda party: _ORDER.index(party) if party in _ORDER else len(_ORDER)):
         script = parties[party]
-        # Those that were cancelled too, but for those without a message.
+        # Cancelled calls too, except those without a message.
         for one in (KnownCall(script, call) for call in all_calls(script) if call.requests or call.answers):
             before = known.get(one.call.key)
             if before is None or (one.is_answered and not before.is_answered):

@@ -1,1 +1,1 @@
-"""``fairwall verify RUN``: what the transcripts prove of a run."""
+"""``fairwall verify RUN``: checks what the transcripts prove about a run."""

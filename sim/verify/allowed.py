@@ -1,4 +1,4 @@
-"""Every call against the table of callers, and every field that arrived against its receiver's clearance."""
+"""Checks every call against the table of callers, and every received field against the receiver's clearance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.verify.finding import Finding
 
 
 def forbidden(script: Transcript, parties: Mapping[str, Transcript]) -> Iterator[Finding]:
-    """Check all that the party received, and what it sent to whoever has no transcript of it."""
+    """Check what the party received, and what it sent to a receiver without a transcript."""
     for message in script.messages:
         receiver = message.call.server if message.is_request else message.call.caller
         if not message.is_received and receiver in parties:
@@ -40,7 +40,7 @@ def forbidden(script: Transcript, parties: Mapping[str, Transcript]) -> Iterator
 
 
 def _fields(message: Protobuf, inherited: int = VISIBILITY_UNSPECIFIED) -> Iterator[tuple[str, int]]:
-    """Visit the fields that a message has set, with the label that applies: none for an undeclared field."""
+    """Yield the fields set in a message, with the label that applies: none for an undeclared field."""
     name = message.DESCRIPTOR.full_name
     unknown_fields: Any = UnknownFieldSet(message)  # its stubs leave out that it is a sequence
     for unknown in unknown_fields:

@@ -1,7 +1,7 @@
-"""What compliance reports of the batches that it answered: exact gaps and charges.
+"""Checks compliance's reports of the batches that it answered: exact gaps and charges.
 
-They follow from the deal and from the predictions that it was sent, or got from the developer's models. Sums are taken
-in the order that the protocol fixes, so they are the same bit for bit.
+They follow from the deal and from the predictions that compliance received, or got from the developer's models. Sums
+are taken in the order that the protocol fixes, so they are the same bit for bit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sim.verify.charges import charges
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
-    """Compare each batch's exact gaps, answers and cost, in the order of their charges, and what they come to."""
+    """Compare each batch's exact gaps, answers and cost, in the order of their charges, and the total cost."""
     dealt, report = trial.cards.get("ComplianceDeal"), trial.submissions.get("SubmitAuditReport")
     kind = None if dealt is None else dealt.deal.WhichOneof("cards")
     if dealt is None or kind not in ("audits", "release", "curator"):  # without a test set there are no audits
@@ -75,12 +75,12 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         protected = arrays["release"].astype(np.uint8)[:, groups]
         trained = Records(np.zeros_like(protected), protected, ())
         name = trained_on(trial.deal_id)
-        # What it costs is compared with the release, which is paid from the same budget.
+        # The cost is compared with the release, which is paid from the same budget.
         _compare(findings, report, _Case(name, trained, report.request.release_audits, trial.queried), 0)
 
 
 def _sealed(key: bytes, features: NDArray[Any], batches: Mapping[str, Batch]) -> dict[str, Batch]:
-    """Score sealed models again, which no message has predictions of."""
+    """Return the batches with the recomputed predictions of sealed models, which no message contains."""
     rows = features.astype(np.float64)
     return {
         name: replace(batch, predictions=sealed_decisions(key, rows, batch.models).astype(np.float64))
@@ -90,7 +90,7 @@ def _sealed(key: bytes, features: NDArray[Any], batches: Mapping[str, Batch]) ->
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """Records that were audited, what compliance says of that, and what was asked."""
+    """The audited records of a case, compliance's reports on it, and the batches requested."""
 
     name: str
     records: Records
@@ -99,7 +99,7 @@ class _Case:
 
 
 def _compare(findings: Findings, report: Submission, case: _Case, differencing: int) -> list[tuple[Any, Batch]]:
-    """Compare what is said of a case's batches, but for what they cost together; those that were asked."""
+    """Compare the reports on a case's batches, except for the total cost; return those of known requests."""
     _gaps(findings, report, case, differencing)
     _listed(findings, report, case)
     asked = [(audit, case.batches[audit.request_id]) for audit in case.audits if audit.request_id in case.batches]
@@ -108,7 +108,7 @@ def _compare(findings: Findings, report: Submission, case: _Case, differencing: 
 
 
 def _gaps(findings: Findings, report: Submission, case: _Case, differencing: int) -> None:
-    """Compare what is said of each batch alone: its metric, gaps, charge, and how many of its models were flagged."""
+    """Compare each batch's metric, gaps, charge, and number of flagged models."""
     where = report.place
     records = case.records
     detector: Detector | None = Detector(differencing)
@@ -139,7 +139,7 @@ def _gaps(findings: Findings, report: Submission, case: _Case, differencing: int
 
 
 def _listed(findings: Findings, report: Submission, case: _Case) -> None:
-    """See that each batch that was answered is reported once."""
+    """Check that each answered batch is reported once."""
     said = Counter(audit.request_id for audit in case.audits)
     for request_id, times in said.items():
         if times > 1:
@@ -151,7 +151,7 @@ def _listed(findings: Findings, report: Submission, case: _Case) -> None:
 
 
 def _order(findings: Findings, report: Submission, case: _Case, batches: Iterable[Batch]) -> None:
-    """See that batches are reported in the order of charges: one asked after another's answer is charged later."""
+    """Check that batches are in the order of charges: a request after another's answer is charged later."""
     latest = -1
     for batch in batches:
         if batch.answered < latest:
@@ -161,14 +161,14 @@ def _order(findings: Findings, report: Submission, case: _Case, batches: Iterabl
 
 
 def _spent(
-    findings: Findings, report: Submission, dealt: Any, case: Case, asked: Sequence[tuple[Any, Batch]]
+    findings: Findings, report: Submission, dealt: Any, case: Case, batches: Sequence[tuple[Any, Batch]]
 ) -> float | None:
-    """Compute what each batch cost, and see that the budget allowed it: what they cost together, if that is known."""
+    """Recompute each batch's cost, check the budget, and return the total cost; None if it is unknown."""
     place = f"{case.dataset}: compliance reports"
     budget = Budget(dealt.epsilon, dealt.delta)
     losses: Counter[Any] = Counter()
-    told = charges(case, ((batch, audit.epsilon) for audit, batch in asked))
-    for (audit, batch), loss in zip(asked, told, strict=True):
+    told = charges(case, ((batch, audit.epsilon) for audit, batch in batches))
+    for (audit, batch), loss in zip(batches, told, strict=True):
         if loss is None:
             findings.not_checked(f"what batches cost that bought ones may answer: {BY_DIGEST}, or the call was cut")
             return None

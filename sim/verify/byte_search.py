@@ -1,15 +1,16 @@
-"""Searches bytes for a column of two values, such as a protected attribute, in whatever way it was written down.
+"""Searches bytes for a column of two values, such as a protected attribute, in any encoding.
 
-What is searched for is where the column changes from one person to the next. That is the same for either polarity and
-for any two values of any width, 0 and 1, -1 and 1, "M" and "F", as bytes, integers or floats of either byte order: some
-byte of two values differs. So a column is found at every stride that is looked at, which is the distance from one
-person's value to the next one's, and as packed bits in either order of bits; from the first person on or from the last.
+The search looks for the places where the column changes from one person to the next. These are the same for either
+polarity and for any two values of any width: 0 and 1, -1 and 1, "M" and "F", as bytes, integers or floats of either
+byte order, since some byte of two values differs. So a column is found at every stride searched, the distance in bytes
+from one person's value to the next one's, and as packed bits in either order of bits; from the first person on or from
+the last.
 
-A column of n people of whom n0 are in one group could be any of C(n, n0). Values that have nothing to do with it, but
-are as often one thing as it is, hold it at a given place with a chance of about 1 / C(n, n0); any other values, with
-less. From 40 bits on, log2 C(n, n0), every place is searched: 100 MB of 8-byte values have 5e7 places, along rows and
-along columns, forwards and backwards, so a column is found in them by chance less than once in ten thousand times. From
-20 bits on, only what is as long as the column and nothing else is compared; below that, nothing.
+A column of n people of whom n0 are in one group is one of C(n, n0). Values independent of it, with the same
+frequencies, hold it at a given place with a chance of about 1 / C(n, n0); other values, with less. From 40 bits on,
+log2 C(n, n0), every place is searched: 100 MB of 8-byte values have 5e7 places, along rows and columns, forwards and
+backwards, so chance finds a column there less than once in ten thousand times. From 20 bits on, only data exactly as
+long as the column are compared; below that, none.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from numpy.typing import NDArray
 ANYWHERE_BITS = 40.0
 WHOLE_BITS = 20.0
 NARROW = (1, 2, 4, 8)
-"""The strides of arrays: the widths of their elements, rows apart."""
+"""The strides of arrays, in bytes: the widths of their elements, row lengths aside."""
 
 WIDE = tuple(range(1, 17))
-"""The strides of anything else: separators of a text or the tags of a message may stand between two people."""
+"""The strides of other data, in bytes: text separators or message tags may lie between two people."""
 
 _WINDOW = 16  # changes that make up a code
 _BLOCK_BYTES = 4 << 20
@@ -45,13 +46,13 @@ class Column:
 
     @property
     def bits(self) -> float:
-        """How improbable it is, in bits: log2 of how many columns have as many people in either group."""
+        """Improbability in bits: log2 of the number of columns with the same group sizes."""
         return log2(comb(len(self.values), int(self.values.sum())))
 
 
 @dataclass(frozen=True)
 class Found:
-    """A column that was found: which, from which byte on, and how it was written."""
+    """A column found: its first byte, and its encoding."""
 
     column: Column
     at: int
@@ -60,13 +61,10 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Pattern:
-    """Where a column changes, in one order of rows.
+    """The places where a column changes, in one order of rows.
 
-    Attributes
-    ----------
-    codes : (changes - 15,), 16 changes from each on, as bits.
-    rarest : which of the codes holds, with the one after it, the most changes: stretches of equal values are
-        everywhere.
+    ``codes``, (changes - 15,), have 16 changes each, from every change on, as bits. ``rarest`` is the index of the code
+    with the most changes, together with the next one: runs of equal values are everywhere.
     """
 
     column: Column
@@ -77,17 +75,17 @@ class _Pattern:
 
     @property
     def key(self) -> int:
-        """The rarest code and the one after it."""
+        """The rarest code and the next one, in one number."""
         return int(self.codes[self.rarest]) << _WINDOW | int(self.codes[self.rarest + _WINDOW])
 
     @property
     def checks(self) -> list[int]:
-        """Codes that together hold every change."""
+        """Indices of codes that together hold every change."""
         return [*range(0, self.changes - _WINDOW, _WINDOW), self.changes - _WINDOW]
 
 
 class Search:
-    """Columns, prepared to be searched for."""
+    """A search for columns, prepared for many calls."""
 
     def __init__(self, columns: Iterable[Column]) -> None:
         known = list(columns)
@@ -106,9 +104,9 @@ class Search:
         self._longest = max((len(column.values) for column in self._anywhere), default=0)
 
     def __call__(self, data: bytes, strides: Sequence[int] = WIDE) -> list[Found]:
-        """Find columns in bytes; each once a stride, or once an order of bits.
+        """Return the columns found in bytes, each once per stride or order of bits.
 
-        A stride is how many bytes there may be from one person's value to the next one's.
+        ``strides`` are the distances to search, in bytes, from one person's value to the next one's.
         """
         found = list(self._as_a_whole(data))
         if not self._anywhere or not data:
@@ -122,7 +120,7 @@ class Search:
         return found + list(seen.values())
 
     def _as_a_whole(self, data: bytes) -> Iterator[Found]:
-        """Compare all of the data with columns, as elements of one width or as bits."""
+        """Compare the whole data with columns, as elements of one width or as bits."""
         whole = np.frombuffer(data, np.uint8)
         for people in {len(split) for split in self._whole}:
             candidates: list[tuple[str, NDArray[np.uint8]]] = []
@@ -171,9 +169,9 @@ class Search:
     def _matches(
         self, length: int, code_at: Callable[[NDArray[np.int64]], Codes], likely: NDArray[np.int64], stride: int
     ) -> Iterator[tuple[int, _Pattern]]:
-        """Find where a pattern stands in full: at some of the likely places, which have the rarest code of one.
+        """Yield the places where a pattern stands in full, among likely ones, which have a pattern's rarest code.
 
-        A stride is how many places there are from one change to the next.
+        ``stride`` is the number of places from one change to the next.
         """
         likely = likely[likely + _WINDOW * stride < length]
         found = code_at(likely).astype(np.uint32) << _WINDOW | code_at(likely + _WINDOW * stride)
@@ -205,7 +203,7 @@ def _patterns(column: Column) -> Iterator[_Pattern]:
 
 
 def _codes(changes: NDArray[np.uint8], stride: int) -> Codes:
-    """Put 16 changes, each a stride after the one before, into one number, from every place on."""
+    """Return, from every place on, a number of 16 changes, each one stride after the previous one."""
     codes = changes
     for width in (1, 2, 4):
         step = width * stride
@@ -215,7 +213,7 @@ def _codes(changes: NDArray[np.uint8], stride: int) -> Codes:
 
 
 def _bit_changes(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """Tell where the next 32 bits change, from each byte on, the first change in the highest place."""
+    """Return, from each byte on, the changes between the next 32 bits, the first change in the highest bit."""
     words = np.concatenate((data, np.zeros(3, np.uint8))).astype(np.uint32)
     for width in (1, 2):
         words = (words[:-width] << np.uint32(8 * width)) | words[width:]
@@ -224,6 +222,6 @@ def _bit_changes(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
 
 
 def _split(values: NDArray[np.uint8]) -> bytes:
-    """Say who is unlike the first, which is the same for any two values."""
+    """Return which values differ from the first: the same bytes for any two values."""
     split: bytes = (values != values[0]).tobytes()
     return split

@@ -1,4 +1,4 @@
-"""What batches of one account cost, where what an earlier one bought may answer a later one for nothing."""
+"""The costs of one account's batches, where an earlier purchase may answer a later batch free."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.transcripts.messages import Batch
 
 @dataclass(frozen=True, eq=False)
 class _Sold:
-    """A batch that was charged, in which a later batch may find its answer."""
+    """A charged batch, whose purchase may answer a later batch."""
 
     batch: Batch
     mechanism: Mechanism
@@ -26,17 +26,16 @@ class _Sold:
 
     @cached_property
     def facts(self) -> Facts:
-        """What it bought, by itself; of any noise, since what is free follows from public numbers alone."""
+        """The facts that the batch bought, under any noise: public numbers alone decide whether an answer is free."""
         noise = noise_for(b"", self.batch.request_id)
         return self.mechanism.release(self.question, NO_FACTS, self.batch.epsilon, self.delta, noise).facts
 
 
 def charges(case: Case, batches: Iterable[tuple[Batch, float]]) -> Iterator[Loss | None]:
-    """Yield what each batch cost, in the order of charges; None without predictions, by which it would be told.
+    """Yield each batch's cost, in the order of charges; None where missing predictions leave it unknown.
 
-    A batch that an earlier one answers for nothing costs nothing, but for one that was asked while that one was under
-    way: it may have been charged before the other was bought. Each batch comes with what it was charged; the case is
-    that of the records, and of the mechanism, that were asked.
+    A batch that an earlier purchase answers costs nothing, unless it was requested while the purchase was under way: it
+    may have been charged first. Each batch comes with its reported charge; the case has the records and the mechanism.
     """
     mechanism = case.mechanism.mechanism if isinstance(case.mechanism, Bounded) else case.mechanism
     sold: list[_Sold] = []
@@ -60,6 +59,6 @@ def charges(case: Case, batches: Iterable[tuple[Batch, float]]) -> Iterator[Loss
             continue
         yield loss
         if question is None:
-            is_known = False  # what it bought may answer any later one
+            is_known = False  # its purchase may answer any later batch
         else:
             sold.append(_Sold(batch, mechanism, question, case.delta))

@@ -1,10 +1,9 @@
-"""``fairwall verify RUN``: whether a run's transcripts are whole, agree, stay within the boundary, and hold no secret.
+"""``fairwall verify RUN``: whether transcripts are complete, agree, respect the boundary, and hold no secret.
 
-What is checked is what was written: each file as it is stored, against the end of each chain in ``result.json``; the
-two sides of every call against one another; every field that arrived against its receiver's clearance; all that a
-party other than compliance received against every protected column of the run; and what parties report, with the lines
-of ``trials.jsonl``, against what follows from the messages. What a party sent is not searched: a guess is not a
-leak, even when it is right.
+The checks compare stored files: each file as stored, with the end of each chain in ``result.json``; the two sides of
+every call with each other; every received field with its receiver's clearance; all that the developer and the adversary
+received with every protected column of the run; and the parties' reports and the lines of ``trials.jsonl`` with what
+follows from the messages. Sent messages are not searched: a guess is not a leak, even when it is right.
 """
 
 from __future__ import annotations
@@ -34,11 +33,9 @@ def verify(
 ) -> Verification:
     """Check a run's folder.
 
-    Parameters
-    ----------
-    public_key : whose signature the result must have.
-    scripts : the run's transcripts, where they have been read already.
-    page : whether to write the report again, too, and compare it: that takes longer than all the rest of a small run.
+    ``public_key`` is the key that must have signed the result; ``scripts`` are the run's transcripts, if already read.
+    ``page``: whether to rewrite the report and compare it, which takes longer than the rest of the checks on a small
+    run.
     """
     if not (folder / "scenario.toml").is_file():
         raise NoRun(
@@ -79,21 +76,21 @@ def verify(
 
 
 def _lacking(folder: Path) -> str:
-    """Say which plug-ins of a run are needed to compute anything again, and are not here."""
+    """Return which plug-ins are missing here that recomputing needs; "" if none."""
     played = folder / "result.json"
     return missing(named_in(played.read_bytes())) if played.exists() else ""
 
 
 def _recompute(folder: Path, sessions: Mapping[str, Mapping[str, Transcript]]) -> Recomputed:
-    """Compute the reports of a run again, from its transcripts by number, then by party."""
+    """Recompute the reports of a run from its transcripts, by number, then by party."""
     findings = Findings()
     played = [Session(parties) for parties in sessions.values()]
-    # A trial that was interrupted is played again, in a later session.
+    # An interrupted trial is played again in a later session.
     last = {deal_id: session for session in played for deal_id in session.deals}
     lines = read_lines(findings, folder)
     game = lines.game if lines is not None else None
     for session in played:
-        # A game's own first: what batches were asked about may follow from its messages.
+        # The game's comparison comes first: its messages may determine the cases of batches.
         comparisons = [*(game.recompute(session) if game is not None else ()), audit_reports.compare]
         unread = [*session.unread]
         for deal_id in session.deals:

@@ -1,4 +1,4 @@
-"""What ``result.json`` says confined each party, against what the parties' own transcripts say."""
+"""Compares the confinement of each party in ``result.json`` with that in the parties' transcripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Layers = list[dict[str, Any]]
 def changed_confinement(
     folder: Path, sessions: Sequence[Mapping[str, Transcript]], notes: list[str]
 ) -> Iterator[Finding]:
-    """Compare the layers of every time that parties were started; notes get what could not be compared."""
+    """Compare the layers of every start of the parties; ``notes`` gets what could not be compared."""
     result = result_of(folder)
     if result is None or not result.get("files"):
         return  # broken off, which is another finding
@@ -34,7 +34,7 @@ def changed_confinement(
 
     @cache
     def fit(start: int, session: int) -> bool:
-        """Whether the starts from one on are those of the sessions from one on, in order."""
+        """Return whether the starts from one on match the sessions from one on, in order."""
         if session == len(said):
             return start == len(starts)
         if start < len(starts) and _unlike(starts[start], said[session]) is None and fit(start + 1, session + 1):
@@ -56,16 +56,16 @@ def _layers(script: Transcript) -> _Layers:
     return [{"name": layer.name, "active": layer.active, "why_not": layer.why_not} for layer in layers]
 
 
-def _unlike(start: Mapping[str, Any], said: Mapping[str, _Layers]) -> str | None:
-    """Say where a session's transcripts differ from what the result says of that start; None where they agree."""
-    for party, own in said.items():
+def _unlike(start: Mapping[str, Any], recorded: Mapping[str, _Layers]) -> str | None:
+    """Return the first difference between a session's transcripts and the result's start; None if there is none."""
+    for party, own in recorded.items():
         if start.get(party) != own:
             return f"{party} was confined by {_written(start.get(party))}, and its transcript says {_written(own)}"
     return None
 
 
 def _written(layers: Any) -> str:
-    """Write layers on one line, also where they are not layers at all."""
+    """Return layers on one line; malformed layers count as none."""
     try:
         return ", ".join(f"{one['name']}" + f" (not active: {one['why_not']})" * (not one["active"]) for one in layers)
     except (TypeError, KeyError):
@@ -73,9 +73,9 @@ def _written(layers: Any) -> str:
 
 
 def _was_played(session: Mapping[str, Transcript]) -> bool:
-    """Whether cards were asked for, and the referee lived to write down what confined those who did.
+    """Return whether a deal was requested, and the referee lived to record the confinement.
 
-    Where a party died before it was ready, or the whole run was killed, nothing may be written down.
+    If a party died before it was ready, or the whole run was killed, there may be no record.
     """
     referee = session.get("referee")
     return referee is not None and referee.closed and any(call.method in DEALS for call in all_calls(referee))

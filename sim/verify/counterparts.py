@@ -1,4 +1,4 @@
-"""Compares what the two sides of every call recorded."""
+"""Compares the records of the two sides of every call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.verify.finding import Finding
 
 @dataclass
 class _Side:
-    """What one party recorded of a call."""
+    """One party's record of a call."""
 
     script: Transcript
     method: str = ""
@@ -28,7 +28,7 @@ class _Side:
 
 
 def disagreements(parties: Mapping[str, Transcript], notes: list[str]) -> Iterator[Finding]:
-    """Compare what parties of one number recorded of the calls between them; notes get what could not be compared."""
+    """Compare the records of the calls between parties of one number; ``notes`` gets what could not be compared."""
     calls: dict[CallKey, dict[str, _Side]] = {}
     for party, script in parties.items():
         for message in script.messages:
@@ -66,7 +66,7 @@ def _both_sided(key: CallKey, caller: _Side, server: _Side) -> Iterator[Finding]
     if caller.method != server.method:
         text = f"{key} is {short(caller.method)} to one side and {short(server.method)} to the other"
         yield Finding("counterpart", caller.script.place(), text)
-    # What one side sent and the other has not got may still have been under way if the call was cancelled or refused.
+    # A message missing on the other side may have been under way if the call was cancelled or refused.
     yield from _one_way(key, caller, server, caller.requests, server.requests, server.answered)
     yield from _one_way(key, server, caller, server.answers, caller.answers, caller.answered)
     if caller.ending is not None and server.ending is not None:

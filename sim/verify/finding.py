@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""The findings of a check."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fairwall.errors import UserError
 
 
 class NoRun(UserError):
-    """A folder that holds no run. Its text is one line."""
+    """A folder without a run. Its text is one line."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is not as it must be: which check found it, in which file and where in it, and what is wrong.
+    """A fault: the check that found it, the file and the place in it, and a description.
 
     The check is "file", "chain", "open", "counterpart", "allowed", "protected", "reported" or "seal".
     """
@@ -28,9 +28,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verification:
-    """What came of the checks, and how much was checked. There are no findings if all is well.
+    """The result of the checks, and the amount checked. There are no findings if all is well.
 
-    Notes say what is exempt, and what could not be checked.
+    Notes list exemptions, and what could not be checked.
     """
 
     findings: tuple[Finding, ...]

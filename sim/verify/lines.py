@@ -1,4 +1,4 @@
-"""The lines of ``trials.jsonl``: whether each trial has those that follow from its messages."""
+"""Checks the lines of ``trials.jsonl`` against the messages of each trial."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from sim.verify.run_files import result_of
 
 
 class Lines:
-    """Writes each trial's lines again, and compares them with those that there are.
+    """Recomputes each trial's lines and compares them with the recorded ones.
 
-    The run's draws are derived from ``secret``; it is ``complete`` if the result says that every trial was played.
+    ``secret`` is the source of the run's draws; ``complete`` if the result says that every trial was played.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Lines:
         self._turns = {f"deal-{position}": (cell, number) for cell, number, position in shard.turns(schedule(sweep))}
 
     def compare(self, trial: TrialMessages) -> None:
-        """Compare the lines of a trial, once for each."""
+        """Compare the lines of a trial, once per trial."""
         findings, deal_id = self._findings, trial.deal_id
         turn = self._turns.pop(deal_id, None)
         if turn is None:
@@ -85,10 +85,7 @@ class Lines:
                     findings.wrong("trials.jsonl", f"{name}: {key} is {line[key]!r}, recomputed {other[key]!r}")
 
     def close(self, *, whole: bool) -> None:
-        """Say which lines are of no trial, and which trials have no line.
-
-        ``whole`` says that what the referee dealt was recorded to its end.
-        """
+        """Report lines without a trial, and trials without a line; ``whole`` if the referee's record is complete."""
         for deal_id, (cell, number) in self._turns.items():
             kept, name = self._take(cell, number), f"trial {number} ({deal_id})"
             if kept and whole:
@@ -109,7 +106,7 @@ class Lines:
 
 
 def read_lines(findings: Findings, folder: Path) -> Lines | None:
-    """Read the lines of a run; None where the scenario does not say what of. OSError if they cannot be read."""
+    """Return the lines of a run; None if its scenario cannot be read."""
     try:
         sweep = read_sweep(str(folder / "scenario.toml"))
         played = RunFolder(folder, folder.name)

@@ -21,23 +21,23 @@ from sim.verify.byte_search import NARROW, Column, Found, Search
 from sim.verify.finding import Finding
 
 _PROTECTED = ("protected", "groups")
-"""What arrays of a deal are called that hold protected columns."""
+"""Names of a deal's arrays that hold protected columns."""
 
 
 @dataclass(frozen=True)
 class _Dealt:
-    """A column that was dealt: its names by deal id, and who may hold it by deal id and the method that dealt it."""
+    """A dealt column: its names by deal id, and its permitted holders by deal id and the method that dealt it."""
 
     column: Column
     names: dict[str, str] = field(default_factory=dict)
     holders: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def is_held(self, party: str, deal_id: str) -> bool:
-        """Whether a party holds it by the rules of a deal."""
+        """Return whether a party holds the column by the rules of a deal."""
         return any(deal == deal_id and party in holders for (deal, _), holders in self.holders.items())
 
     def is_always_held(self, party: str) -> bool:
-        """Whether a party holds it by the rules of every deal that has it."""
+        """Return whether a party holds the column by the rules of every deal that has it."""
         return all(self.is_held(party, deal_id) for deal_id in self.names)
 
 
@@ -45,13 +45,7 @@ class ProtectedColumns:
     """The protected columns of a run, and the search for them in what the developer and the adversary received.
 
     A column that a party holds by the rules of a deal is exempt in the calls about that deal, and nowhere else.
-
-    Attributes
-    ----------
-    notes : list of str
-        What is exempt, and what was not searched.
-    searched_bytes, columns : int
-        How much was searched, and for how many columns.
+    ``notes`` has exemptions, and what was not searched; ``searched_bytes`` and ``columns`` the extent of the search.
     """
 
     def __init__(self, scripts: Iterable[Transcript]) -> None:
@@ -61,7 +55,7 @@ class ProtectedColumns:
         self._unsearched = 0
         self._dealt: dict[bytes, _Dealt] = {}
         declared: dict[str, int] = {}
-        # Whoever deals knows best what it dealt.
+        # The dealer's own record of a deal comes first.
         for script in sorted(self._scripts, key=lambda script: script.party != "referee"):
             for call in all_calls(script):
                 answers = [message for message in call.answers if message.is_received == (script.party != "referee")]
@@ -75,7 +69,7 @@ class ProtectedColumns:
         self.notes.append("exempt: what a party sent is its own, guesses included, and is not searched")
 
     def findings(self) -> Iterator[Finding]:
-        """Search all that was received."""
+        """Search all that the developer and the adversary received."""
         for party in ("developer", "adversary"):
             small = sum(not self._of(column).is_always_held(party) for column in self._search.too_small)
             if small:
@@ -107,7 +101,7 @@ class ProtectedColumns:
                     own = [
                         dealt.column.values for dealt in self._dealt.values() if dealt.is_held(script.party, deal_id)
                     ]
-                # Trials may share people: of a shorter column all is known to who holds a longer one.
+                # Trials may share people: a party that holds a longer column knows any part of it.
                 if any(_is_part_of(found.column.values, values) for values in own):
                     continue
                 reported.add(digest)
@@ -117,7 +111,7 @@ class ProtectedColumns:
                 yield Finding("protected", place, f"{script.party} received what it must not: {text}")
 
     def _searchable(self, script: Transcript, messages: list[Message]) -> Iterator[tuple[str, bytes, tuple[int, ...]]]:
-        """Give what a call brought: the messages without large fields, and each byte field, put together again."""
+        """Yield a call's content: the messages without large fields, and each byte field joined from its chunks."""
         yield "the messages", b"".join(message.content for message in messages), ()
         fields: dict[str, list[bytes]] = {}
         shapes: dict[str, array_pb2.ArrayHeader] = {}
@@ -133,7 +127,7 @@ class ProtectedColumns:
             yield name, b"".join(parts), (*NARROW, *((row,) if row > 1 and row not in NARROW else ()))
 
     def _gather(self, script: Transcript, call: Call, answers: list[Message], declared: dict[str, int]) -> None:
-        """Learn the protected columns that a deal holds."""
+        """Register the protected columns of a deal."""
         parts = iter([decode(call.method, False, script.data(message)) for message in answers])
         first = next(parts, None)
         if first is None or first.WhichOneof("part") != "deal":
@@ -162,7 +156,7 @@ class ProtectedColumns:
                 column = Column(f"{array} {number} of {deal.deal_id}", row)
                 dealt = self._dealt.setdefault(column.values.tobytes(), _Dealt(column))
                 dealt.names.setdefault(deal.deal_id, column.name)
-                # Two transcripts tell of a deal: a party holds what both say that it may.
+                # Two transcripts may describe a deal: a party may hold what both permit.
                 dealt.holders.setdefault((deal.deal_id, call.method), set(holders)).intersection_update(holders)
 
     def _of(self, column: Column) -> _Dealt:
@@ -170,7 +164,7 @@ class ProtectedColumns:
 
 
 def _columns(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Give the columns of an array by number, as zeros and ones; where there are more values, who has each of them."""
+    """Yield the columns of an array by number, as 0 and 1; for more than two values, one indicator per value."""
     for number, row in enumerate(np.atleast_2d(array)):
         values = np.unique(row)
         for value in values if len(values) > 2 else (None,):
@@ -178,7 +172,7 @@ def _columns(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
 
 
 def _is_part_of(column: NDArray[np.uint8], longer: NDArray[np.uint8]) -> bool:
-    """Whether a column's people stand in another one, in their order or from the last on, however either is coded."""
+    """Return whether a column is part of another one, in either order of people and either coding."""
     whole = longer.tobytes()
     return any(values.tobytes() in whole for order in (column, column[::-1]) for values in (order, 1 - order))
 
@@ -186,7 +180,7 @@ def _is_part_of(column: NDArray[np.uint8], longer: NDArray[np.uint8]) -> bool:
 def _byte_fields(
     message: Protobuf, shapes: dict[str, array_pb2.ArrayHeader], name: str = ""
 ) -> Iterator[tuple[str, bytes]]:
-    """Visit a message's byte and text fields by name, and keep the headers of arrays by the name of their bytes."""
+    """Yield a message's byte and text fields by name, and keep the headers of arrays by the name of their bytes."""
     for descriptor, value in message.ListFields():
         own = descriptor.name
         for part in value if descriptor.is_repeated else (value,):
@@ -201,7 +195,7 @@ def _byte_fields(
 
 
 def _row_bytes(header: array_pb2.ArrayHeader | None) -> int:
-    """Tell how far apart two people's rows are, in bytes."""
+    """Return the distance between two people's rows, in bytes."""
     if header is None or len(header.shape) != 2:
         return 0
     width = {array_pb2.ELEMENT_TYPE_FLOAT64: 8, array_pb2.ELEMENT_TYPE_FLOAT32: 4}.get(header.element_type, 1)

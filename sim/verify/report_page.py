@@ -1,4 +1,4 @@
-"""``report.html``, against the page that follows from the run's other files."""
+"""Compares ``report.html`` with the page that follows from the run's other files."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _CONTEXT = 24
 
 
 def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) -> Iterator[Finding]:
-    """Write the report again, and compare: its text always, its figures where they were drawn alike.
+    """Rewrite the report, and compare: its text always, its figures if the same software drew them.
 
-    The transcripts tell on what the run was played: the referee's process drew the figures. Notes get what could not be
+    The referee's process drew the figures, and its transcript names the software. ``notes`` gets what could not be
     compared.
     """
     result = result_of(folder)
@@ -75,7 +75,7 @@ def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) 
 
 
 def _unlike(page: str, again: str) -> str:
-    """Tell where two texts differ first."""
+    """Return the first difference of two texts."""
     for number, (line, other) in enumerate(zip_longest(page.splitlines(), again.splitlines(), fillvalue=""), start=1):
         if line != other:
             at = next((at for at, pair in enumerate(zip(line, other, strict=False)) if pair[0] != pair[1]), 0)

@@ -1,4 +1,4 @@
-"""The files of a run, as they are stored, against what ``result.json`` says of them, and the chains in transcripts."""
+"""Compares a run's stored files with ``result.json``, and checks the chains in transcripts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def changed_files(folder: Path) -> Iterator[Finding]:
     try:
         again = summarise(read_sweep(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl"))
     except UserError:
-        pass  # the scenario is none, which is noted where lines are read
+        pass  # the scenario cannot be read, which is noted with the lines of trials
     except (LookupError, TypeError, ValueError, ArithmeticError):
         yield Finding("file", "trials.jsonl", "holds lines that cannot be summed up")
     else:
@@ -49,19 +49,19 @@ def changed_files(folder: Path) -> Iterator[Finding]:
 
 
 def _compared(
-    said: Mapping[str, Any], there: Mapping[str, Any], check: str, place: Any, text: str
+    recorded: Mapping[str, Any], there: Mapping[str, Any], check: str, place: Any, text: str
 ) -> Iterator[Finding]:
-    for name in sorted(said.keys() | there.keys()):
+    for name in sorted(recorded.keys() | there.keys()):
         if name not in there:
             yield Finding(check, place(name), "is gone")
-        elif name not in said:
+        elif name not in recorded:
             yield Finding(check, place(name), "was not there when the run ended")
-        elif said[name] != there[name]:
+        elif recorded[name] != there[name]:
             yield Finding(check, place(name), text)
 
 
 _ALIKE = {"scenario_digest": "for different scenarios", "run": "in different runs", "record": "in different ways"}
-"""What all transcripts of a run say alike at their beginning."""
+"""Header fields that all transcripts of a run share, with the words for a difference."""
 
 
 def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[Finding]:
@@ -78,7 +78,7 @@ def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[Findi
     parts = RunFolder(folder, folder.name).parts()
     runs: set[str] = set()
     modes: set[str] = set()
-    # Each part of a merged run was a run of its own: within a session all say the same even so.
+    # Each part of a merged run was a separate run: transcripts must agree only within a session.
     for own in _by_number(scripts) if parts else [scripts]:
         said = _said(own)
         for name, values in said.items():
@@ -99,7 +99,7 @@ def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[Findi
 
 
 def _by_number(scripts: Sequence[Transcript]) -> list[list[Transcript]]:
-    """Put the transcripts of each session together."""
+    """Return the transcripts of each session."""
     sessions: dict[str, list[Transcript]] = {}
     for script in scripts:
         sessions.setdefault(script.number, []).append(script)
@@ -107,7 +107,7 @@ def _by_number(scripts: Sequence[Transcript]) -> list[list[Transcript]]:
 
 
 def _said(scripts: Sequence[Transcript]) -> dict[str, dict[str, set[str]]]:
-    """Give what transcripts say at their beginning, and which parties say so."""
+    """Return the header fields of transcripts: by name and value, the parties."""
     said: dict[str, dict[str, set[str]]] = {name: {} for name in _ALIKE}
     for script in scripts:
         if script.header is not None:
@@ -117,7 +117,7 @@ def _said(scripts: Sequence[Transcript]) -> dict[str, dict[str, set[str]]]:
 
 
 def result_of(folder: Path) -> dict[str, Any] | None:
-    """Read ``result.json``; None where there is none, or what there is holds no object."""
+    """Return ``result.json``; None if it is missing, malformed, or no object."""
     try:
         result = json.loads((folder / "result.json").read_bytes())
     except (FileNotFoundError, ValueError):
@@ -126,7 +126,7 @@ def result_of(folder: Path) -> dict[str, Any] | None:
 
 
 def _record_of(folder: Path) -> str | None:
-    """Read how the scenario, which is kept with all its keys, has parties record."""
+    """Return the scenario's mode of recording; None if it cannot be read."""
     try:
         record = tomllib.loads((folder / "scenario.toml").read_text(encoding="utf-8"))["scenario"]["record"]
     except (ValueError, LookupError, TypeError):

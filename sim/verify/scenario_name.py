@@ -1,4 +1,4 @@
-"""The scenario's name in the transcripts: whether it is that of ``scenario.toml`` under the run's key."""
+"""Checks that the transcripts name the scenario of ``scenario.toml``, under the run's key."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sim.verify.finding import Finding
 
 
 def misnamed(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Finding]:
-    """Compare the name that each transcript's header has with the one that follows from the folder.
+    """Compare the scenario's name in each transcript's header with the one that follows from the folder.
 
-    Where the run's key is gone, or the scenario cannot be read, nothing follows: that is for other checks to find. Nor
-    does it where another version of fairwall played the run, whose scenarios may have had other keys.
+    No name follows, and other checks report it, if the run's key is missing or the scenario cannot be read; nor if
+    another version of fairwall played the run, whose scenarios may have had other keys.
     """
     try:
         sweep = read_sweep(str(folder / "scenario.toml"))

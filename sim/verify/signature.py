@@ -1,8 +1,8 @@
-"""A signature of ``result.json``, and so of every file whose digest stands in it.
+"""The signature of ``result.json``, and thereby of every file whose digest is in it.
 
-The key is the user's and kept elsewhere: who may write every file of a run's folder cannot write another run under it.
-The signature is Ed25519's 64 bytes, which other programs can check too: ``openssl pkeyutl -verify -rawin``. The page of
-a ledger is signed in an envelope instead, since it names its signer, and programs for in-toto's statements read that.
+The user keeps the key elsewhere: who can write every file of a run's folder still cannot replace the run. The signature
+is Ed25519's 64 bytes, which other programs can check too: ``openssl pkeyutl -verify -rawin``. A ledger's page is signed
+in an envelope instead, which names its signer and suits programs for in-toto statements.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _RESULT, _SIGNATURE = "result.json", "result.json.sig"
 
 
 class SigningKeyError(UserError):
-    """A key that cannot be used. Its text is one line that says why."""
+    """A key that cannot be used. Its text is one line with the reason."""
 
 
 def require_sealable(folder: Path, key: Path) -> None:
-    """Refuse a run that has not ended, by NoRun, and a key that is kept in its folder, by SigningKeyError."""
+    """Raise NoRun if the run has not ended, and SigningKeyError if the key is in the run's folder."""
     result = result_of(folder)
     if result is None:
         raise NoRun(f"{folder}: not a run's folder: it has no {_RESULT}")
@@ -38,9 +38,9 @@ def require_sealable(folder: Path, key: Path) -> None:
 
 
 def new_key(path: Path) -> Path:
-    """Make a private key, which its owner alone can read, and beside it the public key, with ``.pub`` behind its name.
+    """Create a private key that only the owner can read, and the public key beside it; return the latter's path.
 
-    Returned is the public key's path. Raises SigningKeyError if either file is there already, and OSError.
+    The public key's name has ``.pub`` added. Raises SigningKeyError if either file exists.
     """
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -52,23 +52,16 @@ def new_key(path: Path) -> Path:
     private_text = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
     public_text = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
     for place, text, mode in ((path, private_text, 0o600), (public, public_text, 0o644)):
-        # Born with its mode: there is no moment at which others can read the key.
+        # Created with its mode: at no moment can others read the key.
         with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(text)
     return public
 
 
 def sign(folder: Path, key: Path) -> Path:
-    """Sign the result of a run that has ended.
+    """Sign the result of a run that has ended; return the path of the signature, in the folder.
 
-    Parameters
-    ----------
-    key : an Ed25519 private key in PEM without a password, such as ``openssl genpkey -algorithm ed25519`` writes.
-
-    Returns
-    -------
-    Path
-        Of the signature, in the folder.
+    ``key`` is an Ed25519 private key in PEM without a password, such as ``openssl genpkey -algorithm ed25519`` writes.
     """
     require_sealable(folder, key)
     private = private_key(key)
@@ -78,7 +71,7 @@ def sign(folder: Path, key: Path) -> Path:
 
 
 def private_key(path: Path) -> Ed25519PrivateKey:
-    """Read an Ed25519 private key in PEM without a password, which its owner alone can read; else SigningKeyError."""
+    """Return an Ed25519 private key in PEM; SigningKeyError if it has a password, or others can read the file."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -96,7 +89,7 @@ def private_key(path: Path) -> Ed25519PrivateKey:
 
 
 def public_key(path: Path) -> Ed25519PublicKey:
-    """Read an Ed25519 public key in PEM; SigningKeyError if it is none."""
+    """Return an Ed25519 public key, in PEM; else raise SigningKeyError."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -111,11 +104,7 @@ def public_key(path: Path) -> Ed25519PublicKey:
 
 
 def wrong_signature(folder: Path, public: Path | None, notes: list[str]) -> Iterator[Finding]:
-    """Check the signature of a run's result by a public key in PEM; None where nobody asks for a signature.
-
-    Notes get a line about a signature that is not checked. Raises SigningKeyError if the key cannot be read, or is
-    none.
-    """
+    """Check the signature of a run's result by a public key in PEM; without one, note an unchecked signature."""
     from cryptography.exceptions import InvalidSignature
 
     path = folder / _SIGNATURE

@@ -1,5 +1,5 @@
-"""``fairwall view RUN``: a recorded run as one page, which replays it in a browser and needs nothing else.
+"""``fairwall view RUN``: a page that replays a recorded run in a browser, and needs nothing else.
 
-What is told comes from transcripts: sentences and order from `sim.replay.captions`, labels from the protocol
+All content comes from transcripts: sentences and order from `sim.replay.captions`, labels from the protocol
 (`sim.transcripts.boundary`), findings from `sim.verify.check`. `sim.viewer.sight` decides what a page may hold.
 """

@@ -7,7 +7,7 @@ import zlib
 from typing import NamedTuple
 
 PAGE_BYTES_MAX = 25_000_000
-"""The largest page."""
+"""Largest size of a page, in bytes."""
 
 _BLOBS_BYTES_MAX = 11_000_000
 _LEAST_ALONE_BYTES = 1 << 15
@@ -15,7 +15,7 @@ _PACK_BYTES = 1 << 18
 
 
 class Place(NamedTuple):
-    """Where bytes are: in which block, from where on once it is inflated, and how many."""
+    """The place of bytes: a block, the offset once it is inflated, and the size."""
 
     block: int
     start: int
@@ -23,9 +23,9 @@ class Place(NamedTuple):
 
 
 class Blocks:
-    """Blocks that a browser inflates when they are looked at: each compressed by zlib and written in base64.
+    """Blocks that a browser inflates when needed: each compressed by zlib and encoded in base64.
 
-    A block's place in ``texts`` is its number; ``size`` is how many bytes they take in the page.
+    A block's index in ``texts`` is its number; ``size`` is the blocks' size in the page, in bytes.
     """
 
     def __init__(self) -> None:
@@ -33,22 +33,22 @@ class Blocks:
         self.size = 0
 
     def add(self, data: bytes) -> int:
-        """Add a block; its number."""
+        """Add a block; return its number."""
         return self.add_packed(zlib.compress(data, 6))
 
     def add_packed(self, packed: bytes) -> int:
-        """Add a block that is compressed already; its number."""
+        """Add a block that is already compressed; return its number."""
         number = self.reserve()
         self.fill(number, packed)
         return number
 
     def reserve(self) -> int:
-        """Set a number aside for a block that follows."""
+        """Reserve and return a number for a later block."""
         self.texts.append("")
         return len(self.texts) - 1
 
     def fill(self, number: int, packed: bytes) -> None:
-        """Put a compressed block in its place."""
+        """Fill a reserved block with compressed bytes."""
         self.texts[number] = base64.b64encode(packed).decode()
         self.size += len(self.texts[number])
 
@@ -60,7 +60,7 @@ class Blocks:
 
 
 class Blobs:
-    """Puts blobs into blocks, large ones alone, small ones together; all may take so many bytes of the page."""
+    """Puts blobs into blocks, large ones alone, small ones together, within a limit of bytes of the page."""
 
     def __init__(self, blocks: Blocks, bytes_max: int = _BLOBS_BYTES_MAX) -> None:
         self._blocks = blocks
@@ -70,11 +70,11 @@ class Blobs:
         self._number = -1
 
     def known(self, digest: bytes) -> bool:
-        """Whether a blob was put before."""
+        """Return whether a blob was put before."""
         return digest in self._places
 
     def put(self, digest: bytes, data: bytes, packed: bytes | None = None) -> Place | None:
-        """Keep a blob under its digest, packed by zlib where somebody has done that already; None without room."""
+        """Return the place of a blob, put once under its digest, zlib-``packed`` or not; None without room."""
         if digest not in self._places:
             self._places[digest] = self._alone(data, packed) if len(data) >= _LEAST_ALONE_BYTES else self._small(data)
         return self._places[digest]
@@ -92,7 +92,7 @@ class Blobs:
         return Place(self._blocks.add_packed(packed), 0, len(data))
 
     def _small(self, data: bytes) -> Place | None:
-        if not self._takes(len(data)):  # at most: they are compressed with others
+        if not self._takes(len(data)):  # an upper bound: small blobs are compressed together
             return None
         if not self._pack:
             self._number = self._blocks.reserve()

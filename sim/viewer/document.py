@@ -1,7 +1,7 @@
 """The HTML file of a page.
 
-It holds its style, its program and its data, and may fetch nothing: its content security policy lets only that style
-and that program in, by their digests. Data stand in elements that no browser executes, and are shown as text.
+It holds its style, program and data, and may fetch nothing: its content security policy admits only that style and that
+program, by their digests. Data are in elements that no browser executes, and are shown as text.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from sim.viewer.browser.bundle import program, style
 
 
 def document(index: Mapping[str, Any], blocks: Sequence[str]) -> str:
-    """Write the file: an index that the page shows at first, and the rest in blocks of base64."""
+    """Return the file: an index that the page shows at first, and the rest in blocks of base64."""
     text, script = style(), program()
     policy = (
         f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(text)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    # Nothing in the data can end the element that it stands in.
+    # No "<" in the data: nothing in it can end the element that holds it.
     data = json.dumps(index, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     held = "".join(f'<script type="text/plain" id="block-{n}">{block}</script>\n' for n, block in enumerate(blocks))
     return f"""<!doctype html>

@@ -1,6 +1,6 @@
-"""The fields of a message as a page lists them: path, label, and the value: a text, an array, bytes.
+"""The fields of a message as a page lists them: path, label, and value: a text, an array, bytes.
 
-The messages of a stream are listed as one: an array stands where it is announced, put together from its chunks.
+The messages of a stream are listed as one: an array is listed where it is announced, joined from its chunks.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from sim.viewer.blocks import Place
 from sim.viewer.sight import Omitted
 
 Listed = list[Any]
-"""A field in the page's data: path, label, and a text or a mapping that says what else it is."""
+"""A field in the page's data: path, label, and value: a text, or a mapping with its properties."""
 
 Put = Callable[[bytes, bytes], Place | None]
-"""Keeps bytes under a digest; None where there is no room."""
+"""A function that keeps bytes under a digest, and returns their place; None without room."""
 
 _LISTED_MAX = 400
 _TEXT_MAX = 2000
@@ -37,14 +37,11 @@ _HEAD_BYTES = 32
 _FIRST = 100
 _BINS = 24
 _STRIP = 256
-_LARGEST = 1e290  # beyond it, and beyond all that is no number, sums are none either
+_LARGEST = 1e290  # larger numbers, and values that are no numbers, would spoil sums
 
 
 class Fields:
-    """Lists the fields of the messages that are asked, or answered, in a call.
-
-    ``by_digest`` has the size and digest of each field whose bytes are not stored.
-    """
+    """Lists the fields of half a call; ``by_digest`` has the size and digest of each field without stored bytes."""
 
     def __init__(self, put: Put, by_digest: Sequence[tuple[int, bytes]] = ()) -> None:
         self._put = put
@@ -52,7 +49,7 @@ class Fields:
         self._announced: dict[str, tuple[Listed, array_pb2.ArrayHeader, list[bytes]]] = {}
 
     def of(self, messages: Sequence[Any], omitted: Sequence[Omitted] = ()) -> list[Listed]:
-        """List the fields."""
+        """Return the fields of messages as the page lists them."""
         listed: list[Listed] = []
         for message in messages:
             for one in self._walk(message, VISIBILITY_UNSPECIFIED, ""):
@@ -66,7 +63,7 @@ class Fields:
         return [*listed, *([one.path, one.level, {"omitted": True}] for one in names)]
 
     def _walk(self, message: Any, inherited: int, within: str) -> Iterator[Listed]:
-        unknown: Any = UnknownFieldSet(message)  # whose types do not say that it can be gone through
+        unknown: Any = UnknownFieldSet(message)  # its stubs leave out that it is iterable
         for one in unknown:
             path = f"{within}field {one.field_number}"
             yield [path, VISIBILITY_UNSPECIFIED, "unknown to the protocol"]
@@ -118,7 +115,7 @@ class Fields:
         return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}… ({len(text):,} characters)"
 
     def _array(self, header: array_pb2.ArrayHeader, parts: Sequence[bytes]) -> Any:
-        """Say what an array is, and where its bytes are; what can be seen of it, where the page has no room for it."""
+        """Return an array's type, shape and the places of its bytes; a summary if the page has no room for them."""
         about: dict[str, Any] = {
             "array": _TYPES.get(header.element_type, ""),
             "shape": [int(length) for length in header.shape],
@@ -129,7 +126,7 @@ class Fields:
                 return {**about, **unstored, "bytes": sum(map(len, parts))}
         digests = [blake3(part).digest() for part in parts]
         about["bytes"] = sum(map(len, parts))
-        if about["bytes"] >= LARGE_BYTES:  # smaller ones stand in their message, and in a transcript under no digest
+        if about["bytes"] >= LARGE_BYTES:  # smaller arrays have no digest in a transcript
             about["digest"] = (digests[0] if len(parts) == 1 else blake3(b"".join(parts)).digest()).hex()
         places = [self._put(own, part) for own, part in zip(digests, parts, strict=True)]
         if None not in places:
@@ -140,7 +137,7 @@ class Fields:
             return about
 
     def _unstored(self, size: int) -> dict[str, Any] | None:
-        """Say that a field's bytes are recorded by their digest alone, if they are; fields stand in their order."""
+        """Return the description of a field recorded by digest only, else None; fields must come in order."""
         if size >= LARGE_BYTES:
             for place, (length, digest) in enumerate(self._by_digest):
                 if length == size:
@@ -166,7 +163,7 @@ _NUMBERS = {
 
 
 def _seen(values: NDArray[Any]) -> dict[str, Any]:
-    """Sum an array up that the page does not hold: a histogram, a strip of means, and the first hundred values."""
+    """Return a summary of an array that the page does not hold: histogram, strip of means, first hundred values."""
     numbers = values[np.abs(values) < _LARGEST].astype(np.float64)
     seen: dict[str, Any] = {"first": [number(float(value)) for value in values[:_FIRST]]}
     if len(numbers):

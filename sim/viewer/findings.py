@@ -1,4 +1,4 @@
-"""What ``fairwall verify`` finds, each finding with the message that it is about."""
+"""The findings of ``fairwall verify``, each with the message that it is about."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ _DEAL = re.compile(r"\bdeal-\d+\b")
 
 
 def checked(folder: Path, scripts: Sequence[Transcript], places: Places, trials: Mapping[str, str]) -> dict[str, Any]:
-    """Check a run, all but whether its report is what would be written now, and say which message each finding is at.
-
-    ``trials`` has the trial's name in the page, by deal.
-    """
+    """Return a run's checks, except of its report, with each finding's message; ``trials`` has trial names by deal."""
     found = verify(folder, scripts=scripts, page=False)
     return {
         "findings": [

@@ -1,4 +1,4 @@
-"""What the page of a run holds."""
+"""The page of a run: its index, and blocks of messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MESSAGES_BYTES_MAX = 12_000_000
 
 
 class ViewError(UserError):
-    """What cannot be shown. Its text is one line that says why."""
+    """A run or trial that cannot be shown. Its text is one line with the reason."""
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,22 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The run's id, as the parties were told it."""
+        """The run's id, as the parties know it."""
         return next((script.header.run for script in self.scripts if script.header is not None), self.folder.name)
 
     @property
     def scripts(self) -> list[Transcript]:
-        """All its transcripts."""
+        """All transcripts of the run."""
         return [script for scripts in self.sessions.values() for script in scripts.values()]
 
     @property
     def captions(self) -> Mapping[str, Caption]:
-        """Of the messages of its game, and of any."""
+        """Captions of the game's messages, and of those that any game has."""
         return {**shared(), **GAMES[self.sweep.game].captions()}
 
 
 def open_run(folder: Path) -> Run:
-    """Read a run as far as it can be read: one that `fairwall verify` finds fault with can be looked at, too."""
+    """Return a run as far as it is readable: one that `fairwall verify` finds fault with can be shown, too."""
     if not (folder / "scenario.toml").is_file():
         raise NoRun(
             f"{folder}: not a run's folder: it has no scenario.toml; name one that fairwall run printed, or latest"
@@ -74,23 +74,23 @@ def _sessions(folder: Path) -> dict[str, Session]:
 
 
 def sessions_in(folder: Path) -> dict[str, Session]:
-    """Read the sessions of a run that was played again, each in a folder that is called by its number."""
+    """Return the sessions of a replay, each from a folder named by its number."""
     return {place.name: scripts for place in sorted(folder.iterdir()) for scripts in _sessions(place).values()}
 
 
 @dataclass(frozen=True)
 class Other:
-    """What a run is held against: another run, or itself played again, bit for bit or up to a little in floats."""
+    """A run to compare with: another run, or a replay; floats are equal bit for bit, or up to a tolerance."""
 
     name: str
     sessions: dict[str, Session]
     bit_for_bit: bool = True
 
 
-def page(run: Run, *, trial: int | None = None, sight: Sight = ALL, beside: Other | None = None) -> str:
-    """Write the page of a run, or of one trial by its number in the run, from 1, for somebody's eyes."""
+def page(run: Run, *, trial: int | None = None, sight: Sight = ALL, other: Other | None = None) -> str:
+    """Return the page of a run, or of one trial by its number in the run, from 1, as ``sight`` permits."""
     data = _Data(run, trial, sight)
-    index = data.index(beside)
+    index = data.index(other)
     text = document(index, data.blocks.texts)
     if len(text.encode()) > PAGE_BYTES_MAX:
         raise ViewError(
@@ -100,7 +100,7 @@ def page(run: Run, *, trial: int | None = None, sight: Sight = ALL, beside: Othe
 
 
 class _Data:
-    """Collects what the page holds."""
+    """Collects the content of the page."""
 
     def __init__(self, run: Run, trial: int | None, sight: Sight) -> None:
         self._run = run
@@ -113,10 +113,10 @@ class _Data:
         if sight.party is not None and sight.party not in known:
             raise ViewError(f"{run.folder}: there is no transcript of {sight.party}'s")
 
-    def index(self, beside: Other | None) -> dict[str, Any]:
-        """Say all that the page shows at first, and in which blocks the rest is."""
+    def index(self, other: Other | None) -> dict[str, Any]:
+        """Return the page's first screen as data, with the numbers of the blocks that hold the rest."""
         everything = self._sight.party is None
-        trials, places = self._trials(self._run.sessions, keep_digests=beside is not None)
+        trials, places = self._trials(self._run.sessions, keep_digests=other is not None)
         if self._deal is not None and not trials:
             raise ViewError(
                 f"{self._run.folder}: there is no trial {self._deal.removeprefix('deal-')} in its transcripts"
@@ -126,7 +126,7 @@ class _Data:
             one.update(told.get(one["deal"], {}))
             if everything and not one.get("finished", True):
                 one["record"] = sorted({*one["record"], "open"})
-        against = None if beside is None else self._against(beside, places)
+        against = None if other is None else self._against(other, places)
         game = GAMES[self._run.sweep.game]
         names = {one["deal"]: _name(one["deal"]) for one in trials}
         index = {
@@ -184,7 +184,7 @@ class _Data:
         return sorted(trials, key=_in_order), Places(entries)
 
     def _written(self, reel: Reel, *, keep_digests: bool) -> tuple[int, list[int]] | None:
-        """Put a trial's messages into blocks; None where the page has no room for them."""
+        """Put a trial's messages into blocks; None if the page has no room for them."""
         for row in () if keep_digests else reel.rows:
             del row["digest"]
         before = self.blocks.size
@@ -197,7 +197,7 @@ class _Data:
         return None
 
     def _against(self, other: Other, places: Places) -> dict[str, Any]:
-        """Say what is otherwise in another run, and where that begins."""
+        """Return another run's trials, and the first difference with its place."""
         others, _ = self._trials(other.sessions, keep_digests=True)
         found: dict[str, Any] = {"name": other.name, "trials": others, "difference": None}
         for (number, scripts), now in zip(self._run.sessions.items(), other.sessions.values(), strict=False):
@@ -205,7 +205,7 @@ class _Data:
             one = first_difference(seen, self._sight.session(now), bit_for_bit=other.bit_for_bit)
             if one is not None:
                 at = places.at(number, one.party, one.entry) if one.entry is not None else None
-                # Its values may be of a field that is not for these eyes.
+                # The values may be of a field above the party's clearance.
                 text = str(one) if self._sight.party is None else f"{one.party}, entry {one.entry}"
                 found["difference"] = {"text": text, "at": at}
                 break
@@ -213,7 +213,7 @@ class _Data:
 
 
 def _name(deal: str) -> str:
-    """Name a trial as addresses do: by its number in the run."""
+    """Return a trial's name in addresses: its number in the run."""
     number = re.fullmatch(r"deal-(\d+)", deal)
     return number[1] if number else re.sub(r"[^\w-]", "-", deal) or "0"
 

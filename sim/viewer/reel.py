@@ -1,7 +1,7 @@
 """The messages of a session, trial by trial, as a page plays them.
 
-A row is what a list shows of half a call: who speaks to whom, by which method, under which label, in which words, and
-what has changed by it. Its details are what the inspector shows: entries, fields, and both sides' copies.
+A row is a list's entry for half a call: sender, receiver, method, label, words, and changes. Its details are what the
+inspector shows: entries, fields, and both sides' copies.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from sim.viewer.fields import Fields, Listed
 from sim.viewer.sight import Omitted, Sight
 
 DETAILS_A_BLOCK = 64
-"""So many messages' details are inflated together."""
+"""Number of messages whose details are inflated together."""
 
 
 class Where(NamedTuple):
-    """A message in the page: which trial, and its number there, from 1."""
+    """A message in the page: its trial, and its number there, from 1."""
 
     trial: str
     message: int
@@ -41,9 +41,9 @@ class Where(NamedTuple):
 
 @dataclass
 class Reel:
-    """The messages of one trial, by its deal's id, or of a session without one: rows and details as the page has them.
+    """The messages of one trial, or of a session without one: rows and details as in the page's data.
 
-    ``entries`` are party and entry of each message's beginning, with the message's number.
+    ``entries`` has, for each party's copy of a message, the party, the first entry, and the message's number.
     """
 
     deal: str
@@ -52,7 +52,7 @@ class Reel:
     entries: list[tuple[str, int, int]] = field(default_factory=list)
 
     def write(self, blocks: Blocks) -> tuple[int, list[int]]:
-        """Put rows and details into blocks: the number of the rows' block, and those of the details."""
+        """Put rows and details into blocks; return the number of the rows' block, and those of the details."""
         rows = blocks.add(_json(self.rows))
         parts = range(0, len(self.details), DETAILS_A_BLOCK)
         return rows, [blocks.add(_json(self.details[start : start + DETAILS_A_BLOCK])) for start in parts]
@@ -61,10 +61,10 @@ class Reel:
 def reels(
     scripts: Session, captions: Mapping[str, Caption], sight: Sight, blobs: Blobs, deal: str | None = None
 ) -> list[Reel]:
-    """Lay a session's messages out by trial, each in the order of causes.
+    """Return a session's messages by trial, each in causal order; only ``deal``'s, if given.
 
-    Messages that are about no deal, such as to join, go with the trial that their caller is in, or is in next. Blobs
-    get what arrays hold. Where a deal is named, it is the only one that is wanted.
+    Messages about no deal, such as to join, go with their caller's current or next trial. ``blobs`` gets the content of
+    arrays.
     """
     seen = sight.session(scripts)
     told = halves(seen)
@@ -76,13 +76,13 @@ def reels(
     return list(found.values())
 
 
-def _deals(told: Iterable[Half]) -> list[str]:
-    """Name the deal that each half of a call goes with."""
+def _deals(parts: Iterable[Half]) -> list[str]:
+    """Return the deal of each half of a call."""
     known: dict[CallKey, str] = {}
     latest: dict[str, str] = {}
     deals: list[str] = []
     waiting: dict[str, list[int]] = {}
-    for place, half in enumerate(told):
+    for place, half in enumerate(parts):
         key = half.call.key
         if key not in known:
             try:
@@ -97,13 +97,13 @@ def _deals(told: Iterable[Half]) -> list[str]:
         elif key.caller not in latest:
             waiting.setdefault(key.caller, []).append(place)
         deals.append(own or latest.get(key.caller, ""))
-    # A party may be dealt in on nothing.
+    # A party may take no deal at all.
     first = next(filter(None, deals), "")
     return [deal or first for deal in deals]
 
 
 class _Maker:
-    """Makes rows and details of half calls, in their order."""
+    """Makes rows and details of half calls, in order."""
 
     def __init__(self, scripts: Session, captions: Mapping[str, Caption], sight: Sight, blobs: Blobs) -> None:
         self._calls: dict[str, dict[CallKey, Call]] = {
@@ -118,7 +118,7 @@ class _Maker:
         self._told: tuple[int, float | None] = (0, None)
 
     def add(self, reel: Reel, half: Half) -> None:
-        """Add what is said to a trial's messages."""
+        """Add half a call to a trial's messages."""
         if not half.messages and not refusal(half.call):
             return
         if reel.deal != self._deal:
@@ -142,14 +142,14 @@ class _Maker:
         reel.details.append(self._details(reel, half, fields, omitted))
 
     def _read(self, script: Transcript, messages: Iterable[Message]) -> tuple[list[Any], list[Omitted]]:
-        """Decode messages, without what may not be seen; None in place of what is no message."""
+        """Decode messages without hidden fields; None for a malformed message."""
         decoded: list[Any] = []
         omitted: list[Omitted] = []
         for message in messages:
             one = decode(message.method, message.is_request, script.data(message))
             cleared = self._sight.clear(one) if one is not None else []
             omitted += cleared
-            if not (cleared and decoded and not one.ListFields()):  # a chunk of which nothing is left
+            if not (cleared and decoded and not one.ListFields()):  # an emptied chunk
                 decoded.append(one)
         return decoded, omitted
 
@@ -160,7 +160,7 @@ class _Maker:
         self._story.guess = None
         rest = [one for one in messages[1:] if one is not None]
         text = words(self._story, self._captions, messages[0], rest if whole else None)
-        if not whole:  # zeros stand in place of what is not stored
+        if not whole:  # zeros replace bytes that are not stored
             self._story.guess = None
         return f"{type(messages[0]).__name__}, of which a part is left out" if omitted else text
 
@@ -174,11 +174,11 @@ class _Maker:
             known = self._blobs.known(digest) or not script.stores(digest)
             return self._blobs.put(digest, data, None if known else script.packed(digest))
 
-        # What is cleared leaves no digest behind that could be taken for another field's.
+        # No digest of a hidden field must remain that could be taken for another field's.
         return Fields(put, [] if omitted else unstored).of([one for one in messages if one is not None], omitted)
 
     def _changes(self, fields: list[Listed]) -> dict[str, Any]:
-        """Tell what is otherwise from now on: what the hearer holds, what the developer has, who is taken for what."""
+        """Return a message's changes: arrays that the receiver holds, the developer's answers and budget, guesses."""
         changes: dict[str, Any] = {}
         arrays = [
             [path.rpartition(".")[2], level, value["shape"]]
@@ -208,7 +208,7 @@ class _Maker:
         return found
 
     def _digest(self, half: Half, messages: list[Any], omitted: list[Omitted]) -> str:
-        """Stand for what each side recorded, to compare it with another run; for what may be seen, if not all may."""
+        """Return a digest of each side's record, to compare with another run; of visible fields if some are hidden."""
         digest = blake3()
         read = [one for one in messages if one is not None]
         if omitted or any(compared(one) is not one for one in read):
@@ -258,7 +258,7 @@ class _Maker:
 
 
 class Places:
-    """Finds the message that an entry of a transcript belongs to, given session, party and entry where each begins."""
+    """Finds the message that an entry of a transcript belongs to; ``entries`` has the first entry of each message."""
 
     def __init__(self, entries: Iterable[tuple[str, str, int, Where]]) -> None:
         self._found: dict[tuple[str, str], list[tuple[int, Where]]] = {}
@@ -268,7 +268,7 @@ class Places:
             found.sort()
 
     def at(self, session: str, party: str, entry: int) -> Where | None:
-        """Name the message that begins at an entry, or the last one that begins before it."""
+        """Return the message that begins at an entry, or the last one that begins before it."""
         found = self._found.get((session, party), [])
         place = bisect_right(found, entry, key=lambda one: one[0])
         return found[place - 1][1] if place else None

@@ -1,8 +1,8 @@
-"""Whose eyes a page is for, and what it therefore leaves out.
+"""The viewpoint of a page: a whole run, or one party, and what the page leaves out.
 
 A page for one party is made from that party's own transcript and nothing else: no line of ``trials.jsonl``, no finding,
-no other side's copy. Of a message in it, every field above the party's clearance is cleared before anything is made of
-it, so that sentences, digests and sizes hold nothing of such a field either.
+no other side's copy. In each message, every field above the party's clearance is cleared before anything is derived
+from it, so sentences, digests and sizes contain nothing of such a field either.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sim.transcripts.boundary import CLEARANCE, label_of
 
 
 class Omitted(NamedTuple):
-    """A field that was cleared: where it stood, and its label."""
+    """A cleared field: its path, and its label."""
 
     path: str
     level: int
@@ -26,18 +26,18 @@ class Omitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Sight:
-    """What may be seen: all of a run, or what one party saw of it."""
+    """A viewpoint: a whole run, or what one party saw of it."""
 
     party: str | None = None
 
     def session(self, scripts: Session) -> Session:
-        """Give the transcripts that may be read."""
+        """Return the transcripts that may be read."""
         if self.party is None:
             return scripts
         return {party: script for party, script in scripts.items() if party == self.party}
 
     def clear(self, message: Any) -> list[Omitted]:
-        """Clear a message's fields that may not be seen, and fields that the protocol does not know; say which."""
+        """Clear a message's hidden fields, and fields unknown to the protocol; return those cleared."""
         if self.party is None:
             return []
         return _clear(message, CLEARANCE[self.party], VISIBILITY_UNSPECIFIED, "")

@@ -1,4 +1,4 @@
-"""The trials of a run as the page's first screen shows them: cell, outcome, and what is to be known of the record."""
+"""The trials of a run on the page's first screen: cell, outcome, and gaps in the record."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sim.scenarios.sweep import Sweep
 from sim.transcripts.captions import number
 
 _SHADES = 5
-"""So many shades an outcome may have; the page's style has a colour for each."""
+"""Number of shades of an outcome; the page's style has a colour for each."""
 
 
 def cells_of(sweep: Sweep) -> list[str]:
-    """Name the cells by what is swept; by the scenario where nothing is."""
+    """Return the names of cells: the swept values, or the scenario's name if there are none."""
     return [
         ", ".join(f"{key.rpartition('.')[2]} {_shown(value)}" for key, value in cell.swept.items())
         or cell.scenario.scenario.name
@@ -34,7 +34,7 @@ def _shown(value: Any) -> str:
 
 
 def outcomes(folder: Path, sweep: Sweep) -> dict[str, dict[str, Any]]:
-    """Say of each trial, by deal, which one it is, how it came out, and whether it was finished."""
+    """Return each trial's cell, number and outcome, by deal, and whether it was finished."""
     lines = finished(sweep, read_trials(folder / "trials.jsonl"))
     headline = GAMES[sweep.game].headline
     cells = {id(cell): place for place, cell in enumerate(sweep.cells)}
@@ -50,7 +50,7 @@ def outcomes(folder: Path, sweep: Sweep) -> dict[str, dict[str, Any]]:
 
 
 def _outcome(headline: Measure[Line] | None, lines: Sequence[Line]) -> dict[str, Any]:
-    """Give the largest of a trial's figures: a trial may have a line for each attack."""
+    """Return the largest of a trial's figures: a trial may have a line for each attack."""
     if headline is None or headline.scale is None:
         return {}
     least, most = headline.scale
@@ -64,7 +64,7 @@ def _outcome(headline: Measure[Line] | None, lines: Sequence[Line]) -> dict[str,
 
 
 def record_of(scripts: Mapping[str, Any] | Session) -> list[str]:
-    """Say what is to be known of a session's record: that it breaks off, or holds arrays by their digest alone."""
+    """Return the gaps in a session's record: "open" if it breaks off, "digest only" if arrays lack bytes."""
     known = []
     if not all(script.is_whole for script in scripts.values()):
         known.append("open")

@@ -116,7 +116,7 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     run = open_run(record(folder / "run", calls, run=HOSTILE))
     beside = open_run(record(folder / "other", [joins, _asked(1, HOSTILE, heard=other.requests), *calls[2:]]))
-    (folder / "page.html").write_text(page(run, beside=Other(HOSTILE, beside.sessions)))
+    (folder / "page.html").write_text(page(run, other=Other(HOSTILE, beside.sessions)))
     return folder / "page.html"
 
 

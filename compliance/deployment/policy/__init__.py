@@ -1,1 +1,1 @@
-"""A deployment's policy: its sections, what is wrong with one, and what it has read."""
+"""A deployment's policy: its sections, its validation, and the data it names."""

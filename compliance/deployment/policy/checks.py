@@ -1,4 +1,4 @@
-"""What is wrong with a policy that no single key shows, and how what is wrong with one is said: in one line."""
+"""Checks of a policy across keys, and error messages of one line."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from fairwall.tables.columns import names_of
 from fairwall.wire.limits import EPSILON_MIN
 
 FROM_SUMS = ("cube", "counts")
-"""What answers from sums alone."""
+"""Mechanisms that answer from sums alone."""
 
 PRODUCTS_MAX = 1024
-"""Groups times the values of an attribute that is known by probabilities: noise on more takes seconds to draw."""
+"""Most groups times values of an attribute known by probabilities: noise on more takes seconds to draw."""
 
 _TEXT_MAX, _SHOWN_MAX = 4096, 200
 
 
 def unfit_texts(value: object, *key: str) -> Iterator[str]:
-    """Find keys and texts that are no part of a path, a name or a line."""
+    """Yield an error for each key or text that cannot be part of a path, a name or a line."""
     if isinstance(value, dict):
         for name, below in value.items():
             yield from unfit_texts(name, *key, repr(name)[1:-1])
@@ -65,7 +65,7 @@ def unfit_texts(value: object, *key: str) -> Iterator[str]:
 
 
 def check_names(policies: Sequence[Policy]) -> None:
-    """Refuse two data sets of one name in the ledger."""
+    """Raise PolicyError for two data sets of one name in the ledger."""
     names = [policy.data_name for policy in policies]
     names += [policy.release_name for policy in policies if policy.release is not None]
     for name in names:
@@ -74,7 +74,7 @@ def check_names(policies: Sequence[Policy]) -> None:
 
 
 def check_released(policies: Sequence[Policy]) -> None:
-    """Refuse to sell with noise what answers about the same file tell without: ids, labels and what may be compared."""
+    """Raise PolicyError for a release of what answers about the file give exactly: ids, labels, public columns."""
     for policy, other in product(policies, repeat=2):
         release, data = policy.release, other.data
         if release is None or data.file is None or release.source.resolve() != data.file.resolve():
@@ -87,10 +87,7 @@ def check_released(policies: Sequence[Policy]) -> None:
 
 
 def check_change(before: Policies, after: Policies) -> None:
-    """Refuse a policy that a running service cannot take up: it listens, and writes its ledger, where it did.
-
-    Raises PolicyError.
-    """
+    """Raise PolicyError if a running service cannot switch policies: its address and its ledger's place must stay."""
     for key in DeploymentSection.model_fields:
         if getattr(before.deployment, key) != getattr(after.deployment, key):
             raise PolicyError(f"deployment.{key}: cannot change while the service runs: start it again")
@@ -106,10 +103,11 @@ def _shown(value: object) -> str:
 
 
 def first(error: ValidationError) -> str:
-    """Say the first thing that pydantic found, in one line."""
+    """Return pydantic's first error in one line."""
     problem = error.errors(include_url=False)[0]
     place = [str(part) for part in problem["loc"] if part != "[key]"]
-    # Below a key within a section, what follows is pydantic's own; a developer's section and a column are one deeper.
+    # Below a key within a section, the rest of the path is pydantic's; developers' sections and columns are one level
+    # deeper.
     deeper = place[0] in ("developers", "tables") or place[:2] in (["release", "columns"], ["data", "groups"])
     key = ".".join(place[: 4 if place[:2] == ["data", "probabilities"] else 3 if deeper else 2])
     match problem["type"]:
@@ -144,7 +142,7 @@ def _keys(section: str) -> list[str]:
 
 
 def problems(policy: Policy) -> Iterator[str]:
-    """Find what no single key shows."""
+    """Yield the errors that no single key shows."""
     ledger, seal = policy.deployment.ledger, policy.deployment.seal
     if isinstance(ledger, Path) and isinstance(seal, Path) and seal.resolve().is_relative_to(ledger.resolve().parent):
         yield "deployment.seal: must lie outside the ledger's folder: an old copy of that folder must not pass"
@@ -226,7 +224,7 @@ def _probability_problems(data: DataSection) -> Iterator[str]:
 
 
 def _committed_problems(policy: Policy) -> Iterator[str]:
-    """Find what cannot be committed to: people who are not here, and noise that no key decides."""
+    """Yield an error for what cannot be committed to: people in an engine, and noise that no key decides."""
     if not policy.audit.committed:
         return
     if policy.data.file is None:
@@ -238,7 +236,7 @@ def _committed_problems(policy: Policy) -> Iterator[str]:
 
 
 def _sealed_problems(policy: Policy) -> Iterator[str]:
-    """Find features that no model may be given: what is protected, the outcome, and who somebody is."""
+    """Yield an error for each feature that no model may get: protected columns, the label and the id."""
     if policy.sealed is None:
         return
     features, data = policy.sealed.features, policy.data
@@ -252,7 +250,7 @@ def _sealed_problems(policy: Policy) -> Iterator[str]:
 
 
 def _engine_problems(policy: Policy) -> Iterator[str]:
-    """Find what does not go with people who stay in an engine, or with a file."""
+    """Yield an error for each key that does not go with people in an engine, or with a file."""
     data = policy.data
     if data.file is not None:
         for key in ("data.table", "tables"):
@@ -292,7 +290,7 @@ def _engine_problems(policy: Policy) -> Iterator[str]:
 
 
 def _unaffordable(policy: Policy, mechanism: Mechanism) -> Iterator[str]:
-    """Find whose budget never covers a batch, whatever its epsilon, or none after somebody's at another epsilon."""
+    """Yield an error for each budget that covers no batch, or no second batch at another epsilon."""
     audited, rule = policy.audit, Rule(policy.budget.rule)
     kinds = candidates(mechanism, audited.delta)
     least, others = ([kind.cost(times * EPSILON_MIN, audited.delta) for kind in kinds] for times in (1, 2))
@@ -331,7 +329,6 @@ def _release_problems(policy: Policy) -> Iterator[str]:
 
 
 def _law_problems(policy: Policy, law: LawSection) -> Iterator[str]:
-    """Find what a law's tables cannot be made without."""
     name, asks, data = law.preset.name, law.preset.asks, policy.data
     known = sorted({attribute for table in asks.tables for attribute in table.by})
     for attribute in law.columns.keys() - set(known):

@@ -1,7 +1,7 @@
-"""What a law asks, as data: a preset is one TOML file, of those in `laws/` beside this file or of a user's own.
+"""A law's requirements as data: a preset is one TOML file, shipped in `laws/` beside this file or the user's own.
 
-A preset says which tables its source asks for and which words; it says no more than the source does, and changes
-nothing of what is served. docs/law.md has the keys.
+A preset lists the tables and the wording that its source requires; it states no more than the source, and changes
+nothing that is served. docs/law.md describes the keys.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Strict(BaseModel):
 
 
 class Source(_Strict):
-    """Where a statement is from: ``dated`` says what the date is, ``read`` what of it was read, and when."""
+    """The source of a statement: ``dated`` is the meaning of the date, ``read`` the part that was read, and when."""
 
     title: _Text
     citation: _Text
@@ -76,14 +76,14 @@ class Source(_Strict):
 
 
 class Table(_Strict):
-    """A table that is asked for: by which attributes, all together, and of which categories, in words."""
+    """A required table: its attributes, crossed with each other, and its categories, in words."""
 
     by: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=8), AfterValidator(_different)]
     categories: _Text
 
 
 class Safeguard(_Strict):
-    """A condition that is no table: what is asked, what a deployment has for it, and what it lacks."""
+    """A condition that is not a table: the requirement, a deployment's means for it, and what is missing."""
 
     asked: _Text
     has: _Text
@@ -91,11 +91,11 @@ class Safeguard(_Strict):
 
 
 class Asks(_Strict):
-    """What a preset's file holds.
+    """The content of a preset's file.
 
-    One of ``metrics`` has to be allowed so that ``measures`` may be asked by group; any one of these makes a table.
-    Without ``tables``, every table of these measures that there is counts. ``small`` is the share of the people below
-    which a group may be left out of ratios.
+    ``measures`` need at least one of ``metrics`` to be allowed by the policy; any one of these makes a table. Without
+    ``tables``, every existing table of these measures counts. ``small`` is the share of the people below which a group
+    may be left out of ratios.
     """
 
     title: _Text
@@ -117,10 +117,7 @@ class Asks(_Strict):
 class Preset:
     """A preset that was read.
 
-    Parameters
-    ----------
-    name : as the policy says it; of a file of the user's own, its name without the folder.
-    digest : the SHA-256 of the file.
+    `name`: as in the policy; of the user's own file, its name without the folder. `digest`: SHA-256 of the file.
     """
 
     name: str
@@ -130,15 +127,12 @@ class Preset:
 
 
 def shipped() -> list[str]:
-    """Name the presets that come with fairwall."""
+    """Return the names of the presets that come with fairwall."""
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
 def read(name: str, folder: Path) -> Preset:
-    """Read a preset: one of `shipped`, or a file, whose path starts from a folder.
-
-    Raises PresetError.
-    """
+    """Read a preset: one of `shipped`, or a file relative to `folder`; PresetError."""
     if name not in shipped() and not name.endswith(".toml"):
         raise PresetError(f"must be one of {', '.join(shipped())}, or a file that ends with .toml")
     file = SHIPPED / f"{name}.toml" if name in shipped() else folder / name
@@ -159,7 +153,7 @@ def read(name: str, folder: Path) -> Preset:
 
 def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False)[0]
-    # What an unknown key is called, anybody may have written, as a name over several lines, too.
+    # An unknown key can be any text, also with line breaks.
     key = ".".join(str(part) for part in problem["loc"])
     key = "".join(letter if letter.isprintable() else "?" for letter in key)[:200]
     said = {"missing": "is missing", "extra_forbidden": "unknown key"}.get(problem["type"], problem["msg"])

@@ -1,4 +1,4 @@
-"""The data that a policy names. What has to look at protected attributes is checked here, before anybody is let in."""
+"""The data that a policy names, and the checks that need protected attributes, made before any caller is admitted."""
 
 from __future__ import annotations
 
@@ -52,26 +52,24 @@ LOG = logging.getLogger(__name__)
 
 
 _RELEASE_BYTES_MAX = 64 << 20
-"""The ledger keeps each release for good."""
+"""Most bytes of a release: the ledger keeps each release for good."""
 
 _FROM_1 = 0.005
-"""Probabilities may sum up to so much less or more than 1, however many digits they have."""
+"""Largest distance from 1 of a sum of probabilities, whatever their number of digits."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """A data set: its policy, and what was read by it.
+    """A data set: its policy, and the data read for it.
 
     Parameters
     ----------
-    records : by each protected column; the first is asked about where nobody says by which.
-    grouped : everybody's groups; None where the policy has none.
-    tables : what is asked about people who stay in an engine; None for a file.
-    released : tuple of (tuple of Column, ndarray), optional
-        The columns that are released, and each person's codes, as of `load_release`.
-    traits : of the people who are audited, and of those whose attributes are released.
-    features : ndarray of float64, shape (rows, features), optional
-        What models are given that developers hand over; None where none are taken.
+    records : by protected column; requests that name no column get the first.
+    grouped : everybody's groups; None if the policy has none.
+    released : released columns, and each person's codes, as from `load_release`; None if there are none.
+    traits : of the audited people, and of those whose attributes are released.
+    tables : tables of predictions about people who stay in an engine; None for a file.
+    features : the features for uploaded models, shape (rows, features); None if none are taken.
     """
 
     policy: Policy
@@ -86,19 +84,20 @@ class Data:
 
     @property
     def first(self) -> Records:
-        """By the first protected column. What is public of the others is the same."""
+        """Records by the first protected column; the public part of the others is the same."""
         return next(iter(self.records.values()))
 
     def fingerprint(self, key: bytes) -> bytes:
-        """Return a digest of whose attributes these are, and of all else: `Records.fingerprint`.
+        """Return a keyed digest of the people, their attributes and everything else, see `Records.fingerprint`.
 
-        By the first column: others may come later, and what is bought about them is kept under digests of their own.
+        It is of the first column only: others may be added later, and facts bought about them are kept under their own
+        digests.
         """
         return self.first.fingerprint(key) if self.tables is None else self.tables.known.fingerprint(key)
 
 
 def load_all(policies: Policies) -> list[Data]:
-    """Read every data set of a deployment; what is wrong with one is raised as by `load` and `load_release`."""
+    """Read every data set of a deployment; raises as `load` and `load_release` do."""
     import pyarrow as pa
 
     hidden = {column for each in policies.datasets.values() for column in each.hidden}
@@ -115,12 +114,12 @@ def load_all(policies: Policies) -> list[Data]:
         else by_reference(each, hidden, policies)
         for each in policies.datasets.values()
     ]
-    pa.default_memory_pool().release_unused()  # which keeps what tables have taken
+    pa.default_memory_pool().release_unused()  # the pool would keep the tables' memory
     return found
 
 
 def by_reference(policy: Policy, hidden: set[str], policies: Policies) -> Data:
-    """Count people who stay in an engine, and check all that has to look at them; raises what `load` does."""
+    """Count people who stay in an engine, and make the checks that need their attributes; raises as `load` does."""
     data = policy.data
     (split,) = data.splits
     engine = Engine(
@@ -160,7 +159,7 @@ def _shown(data: DataSection) -> str:
 
 
 def files_of(policy: Policy) -> list[Path]:
-    """Say which files a data set is read from; of a pattern one that lies where all that match lie, or below."""
+    """Return the files a data set is read from; for a pattern, a path in the folder that holds all matches."""
     if policy.data.file is not None:
         return [policy.data.file]
     found = []
@@ -170,12 +169,12 @@ def files_of(policy: Policy) -> list[Path]:
             parts = Path(place).parts
             fixed = itertools.takewhile(lambda part: not set(part) & set("*?["), parts[:-1])
             found.append(Path(*fixed) / parts[-1])
-    # There DuckDB looks how many processors it may use, whatever it is told, and gives up if it may not look.
+    # DuckDB reads the number of processors there, whatever its settings, and fails if it may not.
     return [*found, Path("/sys/fs/cgroup/cpu.max")] if found else found
 
 
 def _connected(data: DataSection, policies: Policies) -> Callable[[], AbstractContextManager[Any]]:
-    """Say how an engine is opened."""
+    """Return a function that opens a connection to the engine."""
     if is_database(str(data.source)):
         return lambda: postgres_engine(str(data.source))
     kind, _, place = str(data.source).partition(":")
@@ -186,7 +185,7 @@ def _connected(data: DataSection, policies: Policies) -> Callable[[], AbstractCo
 
 @contextmanager
 def postgres_engine(url: str) -> Iterator[Any]:
-    """Open a database that holds people, as the ledger opens its own; EngineError for what is wrong."""
+    """Open a database that holds people, with the ledger's connection settings; EngineError."""
     try:
         import ibis
         import psycopg
@@ -203,19 +202,14 @@ def postgres_engine(url: str) -> Iterator[Any]:
 
 
 def load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
-    """Read the protected attributes, and check all that has to look at them; and the rows that predictions are about.
+    """Read the protected attributes and the audited rows, and make all checks that need these.
 
-    First come the records by each protected column, last everybody's groups, None where the policy has none.
+    The result is the records by protected column, the rows, and everybody's groups, None if the policy has none.
 
-    Raises
-    ------
-    PolicyError
-        If a value is missing and the policy does not say what then, a row is in neither group, or has no id of its own,
-        or a group is smaller than the policy allows; of groups it says which rule, not which group. If somebody
-        has a value that is not listed among the groups, or none, and nothing is listed that stands for it: it tells the
-        column, not the row or the value.
-    DataError
-        If the file, a column or a value is not there.
+    PolicyError if a value is missing and the policy has no rule for that, a row is in neither group, or has no id of
+    its own, or a group is smaller than the policy allows; it names the rule, not the group. PolicyError also if
+    somebody's value is not among the listed groups, or is missing, and no listed value stands for that: it names the
+    column, not the row or the value. DataError if the file, a column or a value does not exist.
     """
     with _named("data.source"):
         return _load(policy)
@@ -253,7 +247,6 @@ def _load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
 
 
 def _select(data: DataSection, table: pa.Table, split: Split) -> People:
-    """Tell who is in which group and has which label."""
     first, *also = split.advantaged
     parts = (split.column, first, split.disadvantaged, data.label, data.positive, (), tuple(also))
     roles = Roles(*parts, data.negative, data.missing_values)
@@ -261,10 +254,9 @@ def _select(data: DataSection, table: pa.Table, split: Split) -> People:
 
 
 def _records(policy: Policy, table: pa.Table, split: Split) -> Records:
-    """Take the two groups of those who are audited."""
     people = _select(policy.data, table, split)
     if not people.kept.all():
-        # Whoever predicts for every row but those left out is told something about each of them.
+        # A developer who predicts for every row but those left out would learn something about each of them.
         raise PolicyError(
             "data.disadvantaged: some rows are in neither group; developers predict for every row, so take such rows "
             "out of the file that both sides hold, or name their values here too"
@@ -273,7 +265,7 @@ def _records(policy: Policy, table: pa.Table, split: Split) -> Records:
 
 
 def counted(policy: Policy) -> Iterator[str]:
-    """Say which values count as which group and label, and how many rows have each: for the operator's eyes alone."""
+    """Yield the values that count as each group and label, with numbers of rows: for the operator's eyes alone."""
     if (source := policy.data.file) is not None:
         data = policy.data
         table = read_table(source, str(source), (*data.columns, data.label), as_text=True)
@@ -282,7 +274,7 @@ def counted(policy: Policy) -> Iterator[str]:
 
 
 def _sound(policy: Policy, labels: NDArray[np.uint8], protected: NDArray[np.uint8]) -> Records:
-    """Refuse groups that are too small for the policy's metrics."""
+    """Return the records; PolicyError for groups that are too small for the policy's metrics."""
     data = policy.data
     try:
         records = Records(labels, protected, policy.audit.metrics)
@@ -296,7 +288,7 @@ def _sound(policy: Policy, labels: NDArray[np.uint8], protected: NDArray[np.uint
             )
     try:
         return replace(records, minimum_group=data.minimum_group)
-    except RecordsError:  # the service that started would tell who is in which group
+    except RecordsError:  # starting would reveal everybody's group
         raise PolicyError(
             f"data.minimum_group: a metric looks at no more than {2 * data.minimum_group} people, so that both groups "
             f"have {data.minimum_group} or one has fewer: nobody is protected; make it smaller, or bring more data"
@@ -306,11 +298,11 @@ def _sound(policy: Policy, labels: NDArray[np.uint8], protected: NDArray[np.uint
 def _grouped(
     data: DataSection, name: str, tables: Sequence[pa.Table], likely: Sequence[pa.Table], outcomes: pa.Table
 ) -> Grouped | None:
-    """Put everybody in groups, whether audited or not; None where the policy has none."""
+    """Return everybody's groups, audited or not; None if the policy has none."""
     if not data.attributes:
         return None
     listed = tuple(Attribute(*each) for each in data.groups.items())
-    # Whose value is missing is unknown where that is listed, whatever gaps take such people for.
+    # A missing value is `UNKNOWN` where that is listed, whatever gaps impute for it.
     filled = [{} if UNKNOWN in each.values else data.impute for each in listed]
     codes = [
         _group_codes(each, _values(data, name, own, each.name, each.values, by))
@@ -330,7 +322,7 @@ def _grouped(
 def _probable(
     data: DataSection, name: str, attribute: str, section: ProbabilitiesSection, table: pa.Table
 ) -> tuple[NDArray[np.uint8], Probable]:
-    """Take an attribute that is known by probabilities, and the values of those of whom it is known for sure."""
+    """Return the codes of the golden sample, and an attribute known by probabilities."""
     key, columns = f"data.probabilities.{attribute}", section.columns
     likely = [table_columns.Column.of(name, column, table) for column in columns.values()]
     for column in likely:
@@ -360,7 +352,7 @@ def _probable(
 
 
 def _from_1(numbers: NDArray[np.float64]) -> float:
-    """Return how far from 1 rows may sum up: half a unit of the last digit for each column, of which a file has few."""
+    """Return the tolerance of sums to 1: half a unit of the last digit for each column, for one to three digits."""
     digits = (d for d in (1, 2, 3) if np.allclose(numbers, numbers.round(d), rtol=0, atol=1e-12, equal_nan=True))
     rounding = (numbers.shape[1] / 2 * 10.0**-d for d in digits)
     return max(_FROM_1, min(next(rounding, 0.0), 0.5)) + 1e-9
@@ -369,15 +361,15 @@ def _from_1(numbers: NDArray[np.float64]) -> float:
 def _values(
     data: DataSection, name: str, table: pa.Table, column: str, named: tuple[str, ...], impute: Mapping[str, str]
 ) -> Values:
-    """Take a column of a table, with what stands for no value if the policy says so."""
+    """Return a column of a table, with missing values imputed if the policy does so."""
     filler = impute.get(column)
     return Values.of(name, column, table, (*named, *several(filler)), data.missing_values).filled(filler)
 
 
 def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]:
-    """Tell who has all values that an audit looks at; refuse that some have not, unless the policy says what then.
+    """Return who has all values that an audit reads; PolicyError for missing values without a rule in the policy.
 
-    Nobody is left out for want of a protected value: an answer about one person alone would tell it without noise.
+    Nobody is left out for a missing protected value: an answer about one person alone would reveal that without noise.
     """
     named = {data.label: (data.positive, *data.negative)}
     named |= {split.column: (*split.advantaged, *split.disadvantaged) for split in data.splits}
@@ -401,7 +393,7 @@ def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]
 
 @contextmanager
 def _named(key: str) -> Iterator[None]:
-    """Say by which key a table was read that is none, or lacks a column or a value."""
+    """Name the policy's key in a DataError."""
     try:
         yield
     except DataError as error:
@@ -409,7 +401,7 @@ def _named(key: str) -> Iterator[None]:
 
 
 def _state(source: Path) -> tuple[int, ...]:
-    """Return what changes with a file; nothing where there is none."""
+    """Return a stamp that changes with a file; empty if there is no file."""
     try:
         found = source.stat()
     except OSError:
@@ -434,10 +426,10 @@ def _group_codes(listed: Attribute, categories: Values) -> NDArray[np.uint8]:
 
 
 def load_features(policy: Policy) -> NDArray[np.float64] | None:
-    """Read what models are given that developers hand over, shape (rows, features), NaN for no value; None for none.
+    """Read the features for uploaded models, shape (rows, features), NaN for no value; None if none are taken.
 
-    PolicyError if a column has anything but numbers. It tells the column, not the row or the value; DataError if a
-    column is not there.
+    PolicyError if a column has anything but numbers: it names the column, not the row or the value. DataError if a
+    column does not exist.
     """
     if policy.sealed is None or policy.data.file is None:
         return None
@@ -454,11 +446,11 @@ def load_features(policy: Policy) -> NDArray[np.float64] | None:
 
 
 def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]] | None:
-    """Read the attributes that are released: the columns, and each person's codes, shape (people, columns).
+    """Read the attributes to release: the columns, and each person's codes, shape (people, columns); None if none are.
 
-    None where none are. PolicyError if the columns stand in another order in the file, a row has a value that is not in
-    its column's domain or none, or a release of so many people is too large. It tells the column, not the row or the
-    value; DataError if the file or a column is not there.
+    PolicyError if the columns stand in another order in the file, a row has no value or one that is not in its column's
+    domain, or the release is too large. It names the column, not the row or the value. DataError if the file or a
+    column does not exist.
     """
     with _named("release.source"):
         return None if policy.release is None else _load_release(policy.release, policy.data.missing_values)
@@ -487,13 +479,11 @@ def _load_release(release: ReleaseSection, missing: tuple[str, ...]) -> tuple[tu
 
 
 def traits(policy: Policy, hidden: Collection[str]) -> tuple[Traits, Traits | None]:
-    """Look at what the policy's files show of whom they are about: that of the audits, and of the release if any is.
+    """Return traits that identify the people in the policy's files: the audits', and the release's if there is one.
 
     DataError if a file is no table.
 
-    Parameters
-    ----------
-    hidden : the columns that any data set of the deployment protects.
+    `hidden`: the columns that any data set of the deployment protects.
     """
     released = None if policy.release is None else traits_of(policy.release.source, hidden)
     assert policy.data.file is not None, "people who stay in an engine are not read"
@@ -501,9 +491,9 @@ def traits(policy: Policy, hidden: Collection[str]) -> tuple[Traits, Traits | No
 
 
 def fingerprint_of_release(policy: Policy, key: bytes) -> bytes:
-    """Return a digest of the file whose attributes are released, as `Records.fingerprint` is one of the audited people.
+    """Return a keyed digest of the released file, as `Records.fingerprint` is of the audited people.
 
-    Of the whole file: other columns of the same people, or other domains, are paid for by the same budget.
+    It is of the whole file: other columns of the same people, or other domains, are paid from the same budget.
     """
     assert policy.release is not None
     with policy.release.source.open("rb") as file:

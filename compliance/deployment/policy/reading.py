@@ -1,4 +1,4 @@
-"""A policy from its file: one TOML file says what is audited, how, at what price, and who may ask."""
+"""Reads a policy from its TOML file: the data, the answers, the budget, and the developers admitted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairwall.rpc.addresses import mistake
 
 
 def read(path: Path, listen: str | None = None) -> Policies:
-    """Read a policy; of a service that listens elsewhere than the file says, where several read one file.
+    """Read a policy; `listen` replaces the file's address where several services share one file.
 
     PolicyError with one line that names the file, the key and what is wrong.
     """
@@ -40,7 +40,7 @@ def _elsewhere(policies: Policies, listen: str) -> Policies:
 
 
 def parse(content: bytes, path: Path) -> Policies:
-    """Read the text of a policy that is in a file, or is to be; PolicyError as `read`."""
+    """Read a policy from the text of a file, which need not exist yet; PolicyError as `read`."""
     try:
         values = toml.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
@@ -62,7 +62,7 @@ def parse(content: bytes, path: Path) -> Policies:
 
 
 def _by_dataset(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Make of sections for several data sets what each would have alone."""
+    """Return, for each of several data sets, the sections it would have alone."""
     sections = values["datasets"]
     for key in values.keys() - {"deployment", "datasets"}:
         raise PolicyError(f"{key}: belongs to one data set: name it datasets.NAME.{key}")
@@ -84,7 +84,7 @@ def _by_dataset(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _policy(values: dict[str, Any], folder: Path, prefix: str) -> Policy:
-    """Validate one data set's part; what is wrong with a key begins with the prefix, but for the deployment's."""
+    """Validate one data set's part; errors begin with the prefix, except for the deployment's keys."""
     try:
         policy = Policy.model_validate(values, context=folder)
         problem = next(problems(policy), "")

@@ -1,4 +1,4 @@
-"""What a policy says: a section each for service, data, audit, budget, developers, releases and law.
+"""The schema of a policy: one model for each section of its file.
 
 A typo in a key is an error that names the key.
 """
@@ -39,7 +39,7 @@ from fairwall.tables.values import meaning
 from fairwall.wire.limits import EPSILON_MIN
 
 DEVELOPERS_LISTED = 5
-"""So many developers at most are named on a line."""
+"""Most developers named on a line."""
 
 _DATA_NAME = re.compile(r"[!-~]{1,64}")
 _SUFFIX_MAX = len(".service")
@@ -60,13 +60,13 @@ def _folder(path: Path) -> Path:
 
 def _file(path: Path) -> Path:
     _of_kind(path, stat.S_IFREG, "a file")
-    # Beside a file that is written stand others, whose names are longer.
+    # Files with longer names are written beside this one.
     _of_kind(path.with_name(path.name + "." * _SUFFIX_MAX), stat.S_IFREG, "a file")
     return path
 
 
 def _place(value: object, info: ValidationInfo) -> Place:
-    """Read where a ledger or its heads are kept: a file, or a database."""
+    """Return where a ledger or its heads are kept: a file, or a database."""
     if isinstance(value, str) and is_database(value):
         try:
             postgres.check(value)
@@ -79,7 +79,7 @@ def _place(value: object, info: ValidationInfo) -> Place:
 
 
 def _source(value: object, info: ValidationInfo) -> Path | str:
-    """Read where people are: a file; or an engine's files, or database, as a text that begins with its kind."""
+    """Return where people are: a file; or an engine's files or database, as text that begins with its kind."""
     if isinstance(value, str) and is_database(value):
         return _place(value, info)
     if isinstance(value, str) and (kind := value.partition(":")[0]) in ("duckdb", "parquet"):
@@ -106,7 +106,7 @@ def _preset(value: object, info: ValidationInfo) -> Preset:
 
 
 def _of_kind(path: Path, kind: int, name: str) -> Path:
-    """Refuse what is of another kind, such as a pipe for which one would wait, and what can never be there."""
+    """Raise ValueError for another kind of file, such as a pipe that would block, and for an impossible path."""
     try:
         found = stat.S_IFMT(path.stat().st_mode)
     except (FileNotFoundError, PermissionError):
@@ -162,7 +162,6 @@ def _domain(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _values(given: object) -> tuple[str, ...]:
-    """Read one value of a column, or several."""
     if isinstance(given, str):
         return (given,)
     if not isinstance(given, list | tuple) or not given or not all(isinstance(each, str) for each in given):
@@ -171,7 +170,7 @@ def _values(given: object) -> tuple[str, ...]:
 
 
 def _sides(given: object) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
-    """Read the values of one column, or of several by their names."""
+    """Return the values of one column, or of several by column name."""
     return {name: _values(each) for name, each in given.items()} if isinstance(given, dict) else _values(given)
 
 
@@ -201,7 +200,7 @@ class _Section(BaseModel):
 
 
 class DeploymentSection(_Section):
-    """The service: what it is called, where it listens, and where it keeps what it must not lose."""
+    """The service: its name, its address, and the places of its credentials, ledger and seal."""
 
     name: _Name
     listen: Annotated[str, AfterValidator(_address)]
@@ -213,7 +212,7 @@ class DeploymentSection(_Section):
 
 @dataclass(frozen=True)
 class Split:
-    """A protected column, and its values for both groups; where none are given, the other one of two values."""
+    """A protected column, and both groups' values; an empty group is the other of two values."""
 
     column: str
     advantaged: tuple[str, ...]
@@ -221,10 +220,10 @@ class Split:
 
 
 class ProbabilitiesSection(_Section):
-    """An attribute that nobody holds: for each value the column that has its probability, and who is known for sure.
+    """An attribute known by probabilities: for each value a column of its probability, and a sample known for sure.
 
-    ``golden`` is a column that has the value of a simple random sample of the people, and is blank for all others.
-    ``threshold`` is there to be refused.
+    ``golden`` is a column with the value of a simple random sample of the people, blank for all others. ``threshold``
+    exists only to be refused.
     """
 
     columns: dict[str, _Column] = Field(min_length=2, max_length=32)
@@ -256,7 +255,7 @@ class DataSection(_Section):
 
     @property
     def splits(self) -> tuple[Split, ...]:
-        """The protected columns, and who is advantaged by each."""
+        """The protected columns, each with its advantaged values."""
         if isinstance(self.protected, str):
             assert self.advantaged is not None, "which is checked"
             assert isinstance(self.disadvantaged, tuple), "which is checked"
@@ -271,12 +270,12 @@ class DataSection(_Section):
 
     @property
     def attributes(self) -> dict[str, tuple[str, ...]]:
-        """What groups are made of, known or by probabilities, and every value of each."""
+        """The attributes that define groups, known or by probabilities, and every value of each."""
         return self.groups | {name: tuple(section.columns) for name, section in self.probabilities.items()}
 
     @property
     def group_columns(self) -> frozenset[str]:
-        """The columns that groups are made of."""
+        """The columns that define groups."""
         by = self.probabilities.values()
         return frozenset((*self.groups, *(column for each in by for column in (*each.columns.values(), each.golden))))
 
@@ -287,7 +286,7 @@ class DataSection(_Section):
 
 
 class TableSection(_Section):
-    """A table of predictions about people who stay in an engine: where it is, and which developers may ask about it."""
+    """A table of predictions about people who stay in an engine: its place, and the developers who may use it."""
 
     source: Annotated[str, PlainValidator(_parquet)] | None = None
     table: str | None = None
@@ -295,7 +294,7 @@ class TableSection(_Section):
 
 
 class SealedSection(_Section):
-    """What models are given that developers hand over, and how large and slow they may be."""
+    """Limits of uploaded models, and the features they get."""
 
     features: tuple[_Column, ...] = Field(min_length=1, max_length=10_000)
     megabytes: int = Field(default=16, strict=True, ge=1, le=1024)
@@ -303,7 +302,7 @@ class SealedSection(_Section):
 
 
 class AuditSection(_Section):
-    """What is answered, and how."""
+    """The metrics that are answered, the mechanism, and the limits of a batch."""
 
     metrics: tuple[Metric, ...] = Field(min_length=1)
     mechanism: Annotated[str, AfterValidator(_mechanism)]
@@ -322,7 +321,7 @@ class AuditSection(_Section):
 
 
 class BudgetSection(_Section):
-    """What the data set may lose in all, whoever asks."""
+    """The budget of the data set, for all developers together."""
 
     epsilon: _Epsilon
     delta: _Delta = 0.0
@@ -330,11 +329,10 @@ class BudgetSection(_Section):
 
 
 class DeveloperSection(_Section):
-    """What one developer may spend of it. The developers' shares may add up to more than there is; the budget holds.
+    """One developer's share of the budget; shares may sum to more than the budget, which holds all the same.
 
-    ``release`` is what it may spend of the budget of those whose attributes are released. ``calls_a_day`` and
-    ``bytes_a_day`` are how much of the service it may use, whatever that costs, and ``answers_a_day`` how many
-    answers it may get anew.
+    ``release`` is the share of the budget of those whose attributes are released. ``calls_a_day`` and ``bytes_a_day``
+    limit the use of the service, whatever it costs, and ``answers_a_day`` the number of new answers.
     """
 
     epsilon: _Epsilon
@@ -346,7 +344,7 @@ class DeveloperSection(_Section):
 
 
 class ReleaseSection(_Section):
-    """Whose attributes are sold sanitised, which, and how; what those people may lose in all, whoever asks."""
+    """The people and attributes released sanitised, the protocol, and the budget for all developers together."""
 
     name: Annotated[str, AfterValidator(_data_name)] | None = None
     source: _File
@@ -359,15 +357,15 @@ class ReleaseSection(_Section):
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """What each column has of epsilon, together 1; LocalPrivacyError for weights that are none."""
+        """The columns' shares of epsilon, which sum to 1; LocalPrivacyError for invalid weights."""
         how = self.weights if self.split == "weights" else self.split
         return split(how, [len(values) for values in self.columns.values()], 1.0)
 
 
 class LawSection(_Section):
-    """Which law the signed page answers to; nothing that is served depends on it.
+    """The law that the signed page answers to; nothing that is served depends on it.
 
-    ``columns`` says which column is what the preset calls race or sex, where that has another name.
+    ``columns`` maps the preset's names, such as race or sex, to columns that have another name.
     """
 
     preset: Annotated[Preset, PlainValidator(_preset)]
@@ -393,40 +391,40 @@ class Policy(_Section):
 
     @property
     def data_name(self) -> str:
-        """What requests call the data set: the deployment's name unless it has its own."""
+        """The data set's name in requests: its own, or the deployment's."""
         return self.data.name or self.deployment.name
 
     @property
     def release_name(self) -> str:
-        """What the ledger calls the people whose attributes are released."""
+        """The name in the ledger of the people whose attributes are released."""
         return (self.release and self.release.name) or f"{self.data_name}-release"
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The columns by which nobody is told whose the data are."""
+        """The columns that nobody may use to find out whose the data are: protected, group and released ones."""
         released = () if self.release is None else self.release.columns
         return frozenset((*self.data.columns, *self.data.group_columns, *released))
 
     @property
     def epsilon_max(self) -> float:
-        """The most that one batch may spend."""
+        """Most epsilon of one batch."""
         return self.audit.epsilon_max or self.budget.epsilon
 
     @property
     def shares(self) -> Shares:
-        """What is known, and assumed, of how large groups are: public."""
+        """Known and assumed sizes of groups: public."""
         return Shares(*self.audit.shares, self.data.minimum_group, by_policy=True)
 
     @property
     def limit(self) -> Limit:
-        """What a batch may reveal of a group of the least size."""
+        """Limit on what a batch may reveal about a group of the least size."""
         return Limit(self.audit.reveal_max, self.shares)
 
     @property
     def released(self) -> float:
-        """For how much, in epsilon, the audited people's protected attribute is released besides.
+        """Epsilon at which the audited people's protected attribute is also released.
 
-        Whether other files hold the same people, only their operator knows.
+        Only the operator knows whether other files hold the same people.
         """
         release = self.release
         if release is None or release.columns.keys().isdisjoint(self.data.columns):
@@ -435,7 +433,7 @@ class Policy(_Section):
 
     @property
     def mechanism(self) -> Mechanism:
-        """What answers; ValueError for a bounding that it cannot have."""
+        """The mechanism that answers; ValueError for a bounding that it cannot have."""
         mechanism = find_mechanism(self.audit.mechanism)
         if isinstance(mechanism, CauchyMechanism | Recommended):
             mechanism = replace(mechanism, shares=self.shares)
@@ -456,13 +454,10 @@ class Policy(_Section):
 
 @dataclass(frozen=True)
 class Policies:
-    """What one file says: a deployment, and for each of its data sets a policy.
+    """The content of one file: a deployment, and a policy for each of its data sets.
 
-    Parameters
-    ----------
-    datasets : by what requests call the data set.
-    digest : the SHA-256 of the file.
-    is_several : whether each data set has sections of its own below ``datasets``.
+    `datasets`: by the data set's name in requests. `digest`: SHA-256 of the file. `is_several`: whether each data set
+    has its own sections below ``datasets``.
     """
 
     deployment: DeploymentSection
@@ -477,12 +472,12 @@ class Policies:
 
     @property
     def scores(self) -> bool:
-        """Whether models are taken that developers hand over."""
+        """Whether any data set takes uploaded models."""
         return any(policy.sealed is not None for policy in self.datasets.values())
 
     @property
     def quotas(self) -> dict[str, Quota]:
-        """How much each developer may use of the service; who has several data sets, the most that one allows."""
+        """Each developer's limits on calls and bytes: with several data sets, the largest of each."""
         return {
             name: Quota(max(each.calls_a_day for each in its), max(each.bytes_a_day for each in its))
             for name, its in self._sections().items()
@@ -490,7 +485,7 @@ class Policies:
 
     @property
     def answers_a_day(self) -> dict[str, int]:
-        """How many answers each developer may get anew in a day, on all data sets; the most that one allows."""
+        """Most new answers a day by developer, on all data sets together: the largest limit of any data set."""
         return {name: max(each.answers_a_day for each in its) for name, its in self._sections().items()}
 
     def _sections(self) -> dict[str, list[DeveloperSection]]:

@@ -1,6 +1,6 @@
-"""Sanitising protected attributes, once, for training: the local differential privacy protocols, by name.
+"""Sanitising of protected attributes, once, for training: the local differential privacy protocols, by name.
 
-Their laws, costs and likelihoods are public and stand in `fairwall.laws.local`; here is what draws from them.
+Their laws, costs and likelihoods are public and stand in `fairwall.laws.local`; this package draws from them.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sampling independent bits, which is what five of the seven protocols release."""
+"""Sampling of independent bits, which five of the seven protocols release."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairwall.laws.local import Bits
 
 
 def sample_bits(law: Bits, values: NDArray[np.int64], draw: Draw) -> NDArray[np.uint8]:
-    """Sample encodings, shape (n, k), of values in the law's domain, shape (n,)."""
+    """Return sampled encodings, shape (n, k), of values in the law's domain, shape (n,)."""
     encoded = np.empty((len(values), law.k), np.uint8)
     for rows in blocks(len(values), law.k):
         own = values[rows]

@@ -1,4 +1,4 @@
-"""Binary local hashing (Bassily, Smith 2015): hash to one of two values, turn the hash over, say who shares it.
+"""Binary local hashing (Bassily, Smith 2015): hash to one of two values, flip the hash at random, report who shares it.
 
 A person's hash function is uniform among all functions, and no two persons share one. It is drawn only where it meets
 the reported hash: at every value but the true one it does so with probability 1/2, independently. See

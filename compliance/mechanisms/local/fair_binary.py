@@ -1,4 +1,4 @@
-"""The fairest release of one of two values (Ghoukasian, Asoodeh 2025): each turned with a probability of its own."""
+"""The fairest release of one of two values (Ghoukasian, Asoodeh 2025): each value flips with its own probability."""
 
 from __future__ import annotations
 

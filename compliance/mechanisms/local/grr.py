@@ -13,14 +13,9 @@ from fairwall.laws.local import LOCAL_LAWS, Subsets
 
 
 def codes(values: NDArray[Any], k: int, epsilon: float, draw: Draw) -> NDArray[np.int64]:
-    """Sanitise as `LocalProtocol.sanitise` does, to values instead of one-hot encodings.
+    """Return sanitised values, shape (n,), in 0 .. k-1, instead of one-hot encodings.
 
     LocalPrivacyError as `LocalProtocol.sanitise`.
-
-    Returns
-    -------
-    NDArray[np.int64]
-        Shape (n,), in 0 .. k-1.
     """
     return _sample_codes(LOCAL_LAWS["grr"].law(k, epsilon), in_domain(values, k), draw)
 

@@ -1,4 +1,4 @@
-"""One-time RAPPOR (Erlingsson, Pihur, Korolova 2014), or symmetric unary encoding: every bit turned alike."""
+"""One-time RAPPOR (Erlingsson, Pihur, Korolova 2014), or symmetric unary encoding: equal flips of all bits."""
 
 from compliance.mechanisms.local.bits import sample_bits
 from compliance.mechanisms.local.protocol import LocalProtocol

@@ -20,19 +20,19 @@ def _sample(law: Subsets, values: NDArray[np.int64], draw: Draw) -> NDArray[np.u
     return encoded
 
 
-def _sample_block(law: Subsets, own: NDArray[np.int64], draw: Draw) -> NDArray[np.bool_]:
-    """Sample subsets, shape (k, n): of all subsets of a size, each with the same probability.
+def _sample_block(law: Subsets, true_values: NDArray[np.int64], draw: Draw) -> NDArray[np.bool_]:
+    """Return subsets, shape (k, n), each uniform among all subsets of its size.
 
-    Selection sampling (Knuth, volume 2, Algorithm S), everybody at the same value at a time: each of those that are
-    left is chosen with probability (how many are still to be chosen) / (how many are left).
+    Selection sampling (Knuth, volume 2, Algorithm S), everybody at the same value at a time: each remaining value is
+    chosen with probability (number still to be chosen) / (number remaining).
     """
-    chosen = np.empty((law.k, len(own)), np.bool_)
-    own_in = ~bernoulli(law.missing, len(own), draw)
+    chosen = np.empty((law.k, len(true_values)), np.bool_)
+    own_in = ~bernoulli(law.missing, len(true_values), draw)
     wanted = (law.size - own_in).astype(np.float64)
-    left = np.full(len(own), law.k - 1.0)
+    left = np.full(len(true_values), law.k - 1.0)
     for value, here in enumerate(chosen):
-        is_own = own == value
-        np.less(draw(len(own)) * left, wanted, out=here)
+        is_own = true_values == value
+        np.less(draw(len(true_values)) * left, wanted, out=here)
         here &= ~is_own
         wanted -= here
         left -= ~is_own

@@ -1,7 +1,7 @@
 """Thresholding with histogram encoding (Wang et al. 2017): one-hot numbers with Laplace noise, and a threshold.
 
-Who thresholds decides what is released, and what it costs. `THE` releases the bits, which are independent and are
-sampled as such: a noisy number lies on the wrong side of the threshold with the tail's probability. `THE_SERVER`
+The side that thresholds decides what is released, and what it costs. `THE` releases the bits, which are independent and
+are sampled as such: a noisy number lies on the wrong side of the threshold with the tail's probability. `THE_SERVER`
 releases the numbers.
 """
 
@@ -18,7 +18,7 @@ from fairwall.laws.local import LOCAL_LAWS, Numbers
 
 
 def _sample_numbers(law: Numbers, values: NDArray[np.int64], draw: Draw) -> NDArray[np.float64]:
-    """Sample numbers that lie on a public grid, which 0 and 1 are on, so that their last bits say nothing of the value.
+    """Sample numbers on a public grid, which has 0 and 1, so that their last bits reveal nothing of the value.
 
     Rounding is post-processing, and in the tails, where the loss is epsilon, it changes no ratio.
     """
@@ -35,7 +35,6 @@ def _sample_numbers(law: Numbers, values: NDArray[np.int64], draw: Draw) -> NDAr
 
 
 def _laplace(size: int, draw: Draw) -> NDArray[np.float64]:
-    """Return Laplace noise of scale 1."""
     # One more bit for the sign, and 52 more for a tail that has no gaps where noise is ever seen.
     more = 2 * draw(size)
     positive = more >= 1

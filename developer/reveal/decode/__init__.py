@@ -1,4 +1,4 @@
-"""Deciding: from the rows asked about and the gaps answered to an estimate of ``v``."""
+"""Decoders: from the queried rows and their gaps to an estimate of ``v``."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from fairwall.plugins import Plugin, PluginError, Table
 
 
 def _checked(plugin: Plugin, decode: Decoder) -> Decoder:
-    """See that a plug-in's decoder gives an estimate of v."""
+    """Return a plug-in's decoder, wrapped to check its estimate of v."""
     plugin.require(callable(decode), "is no function")
 
     def checked(evidence: Evidence) -> NDArray[np.float64]:
@@ -23,7 +23,7 @@ def _checked(plugin: Plugin, decode: Decoder) -> Decoder:
 
 
 def _elsewhere(name: str) -> Decoder:
-    """Stand for a plug-in's decoder where it is not run."""
+    """Return a placeholder for a plug-in's decoder in a process that does not run it."""
 
     def refused(_: Evidence) -> NDArray[np.float64]:
         raise PluginError(f"decoder {name}: a plug-in's decoder runs in the developer's process alone")
@@ -48,6 +48,6 @@ DECODERS: Table[Decoder] = Table(
 )
 
 STATISTICAL = frozenset(DECODERS[name] for name in ("score", "ep", "mcmc", "best"))
-"""The decoders that look at the law of the noise, and for which sizes are weighed by it."""
+"""The decoders that use the noise distribution, and for which that distribution weighs the sizes."""
 
 __all__ = ["DECODERS", "STATISTICAL", "Decoder", "Evidence"]

@@ -1,15 +1,15 @@
-"""The equations that decoders solve, brought to orthonormal rows.
+"""The decoders' equations, brought to orthonormal rows.
 
 With ``z_j = 1`` for the disadvantaged and ``c = 1/N0 + 1/N1``, ``v = 1/N1 - c z``, and ``SP = H v`` is
 
     H z = eta    with    eta = (H 1 / N1 - SP) / c,
 
 the sums of scores over the disadvantaged. Rows that differ from h0 by a small perturbation b are nearly parallel
-(condition number ~ 1/b); an iteration that projects converges on the same solutions ``B z = y`` of rows B that are
-orthonormal, and projects with two matrix-vector products.
+(condition number ~ 1/b); a projecting iteration converges on the same solutions ``B z = y`` of orthonormal rows B, and
+projects with two matrix-vector products.
 
-Whoever knows the size too adds ``1'z = N0``. It is exact where answers are noisy, so it is not one equation among
-others: with ``z = N0/n + u``, u is orthogonal to 1, so that each row of H may be taken less its mean,
+A known size adds ``1'z = N0``. It is exact where answers are noisy, so it is treated separately: with ``z = N0/n + u``,
+u is orthogonal to 1, so that each row of H may be taken less its mean,
 
     (H - mean) u = eta - N0 mean,
 
@@ -25,46 +25,39 @@ from developer.reveal.decode.decoder import Evidence
 from developer.reveal.decode.lstsq import RANK_TOLERANCE
 
 LARGEST = 1e100
-"""Sums beyond this are cut down to it, so that no square of theirs overflows. No audit's noise goes there."""
+"""Largest gap; larger ones are clipped, so that no square overflows. No audit's noise is that large."""
 
 REPLAY = 1e-12
-"""How far the sums over a right group are from eta at most, as a share of N0.
+"""Largest error of a right group's sums, as a share of N0.
 
 A gap's two means are at most 1 and off by at most ``(d + 1) u``, for ``u = 2^-53`` and sums of d levels (see meet.py);
 d is at most 40 for people in the billions. They are divided by c, that is multiplied by at most N0. Products of
-matrices add ``N0 u`` of a sum of N0 values: together below ``(100 + N0) u N0``, for N0 up to 8,000.
-"""
+matrices add ``N0 u`` of a sum of N0 values: together below ``(100 + N0) u N0``, for N0 up to 8,000."""
 
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """The z that solve ``basis z = image``.
-
-    Attributes
-    ----------
-    basis : (k, n), orthonormal rows.
-    image : (k,).
-    """
+    """The z that solve ``basis z = image``, with orthonormal rows: basis (k, n), image (k,)."""
 
     basis: NDArray[np.float64]
     image: NDArray[np.float64]
 
     @property
     def determined(self) -> bool:
-        """Whether there is one solution only."""
+        """Whether there is only one solution."""
         return len(self.basis) == len(self.basis.T)
 
     def least_norm(self) -> NDArray[np.float64]:
-        """Give the solution of least Euclidean norm, (n,)."""
+        """Return the solution of smallest Euclidean norm, (n,)."""
         return self.image @ self.basis
 
     def nearest(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the solution nearest to a point, both (n,)."""
+        """Return the solution nearest to a point, both (n,)."""
         return point - (self.basis @ point - self.image) @ self.basis
 
 
 def sums(evidence: Evidence) -> NDArray[np.float64]:
-    """Give eta, (m,): each row's sum over the disadvantaged, as far as the gaps tell it. The sizes are needed."""
+    """Return eta, (m,): each row's sum over the disadvantaged, from the gaps. The sizes are required."""
     c = 1 / evidence.n0 + 1 / evidence.n1
     gaps = np.clip(evidence.gaps, -LARGEST, LARGEST)
     eta: NDArray[np.float64] = (evidence.rows.sum(axis=1) / evidence.n1 - gaps) / c
@@ -72,7 +65,7 @@ def sums(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def solutions(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
-    """Describe the least squares solutions of ``rows z = values``, (m, n) and (m,): exact ones where there are any."""
+    """Return the least-squares solutions of ``rows z = values``, (m, n) and (m,); exact where these exist."""
     m, n = rows.shape
     if m <= n:
         # Rows of full rank, the common case, have exact solutions, and a QR factorisation finds them in a tenth of
@@ -87,7 +80,7 @@ def solutions(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
 
 
 def by_singular_values(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
-    """Describe the same for rows of any rank."""
+    """Return the least-squares solutions for rows of any rank."""
     # H = U diag(sigma) V' turns "least squares solution" into V'z = diag(sigma)^-1 U'y over the nonzero sigma.
     U, sigma, basis = np.linalg.svd(rows, full_matrices=False)
     rank = int(np.count_nonzero(sigma > RANK_TOLERANCE * sigma[0]))
@@ -95,7 +88,7 @@ def by_singular_values(rows: NDArray[np.float64], values: NDArray[np.float64]) -
 
 
 def solutions_of_size(rows: NDArray[np.float64], values: NDArray[np.float64], size: int) -> Affine:
-    """Describe the least squares solutions of ``rows z = values``, (m, n) and (m,), among the z whose sum is N0."""
+    """Return the least-squares solutions of ``rows z = values``, (m, n) and (m,), among the z whose sum is `size`."""
     n = rows.shape[1]
     means = rows.mean(axis=1)
     centred = solutions(rows - means[:, None], values - size * means)
@@ -104,7 +97,7 @@ def solutions_of_size(rows: NDArray[np.float64], values: NDArray[np.float64], si
 
 
 def largest(z: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Give the indicator, (n,) of 0 and 1, of the ``size`` largest entries of z; of equal ones those that come first.
+    """Return the indicator, (n,) of 0 and 1, of the ``size`` largest entries of z; of equal ones the first.
 
     Not by ``argpartition``, whose choice among equal ones depends on the processor.
     """
@@ -115,5 +108,5 @@ def largest(z: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 def replays(rows: NDArray[np.float64], values: NDArray[np.float64], group: NDArray[np.float64]) -> bool:
-    """Say whether a group, (n,) of 0 and 1, has the given sums, up to rounding: then it explains every answer."""
+    """Return whether a group, (n,) of 0 and 1, has the given sums up to rounding, and so explains every answer."""
     return bool(np.abs(rows @ group - values).max(initial=0) <= REPLAY * group.sum())

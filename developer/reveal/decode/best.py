@@ -1,17 +1,17 @@
 """The decoder that public parameters recommend.
 
-What was measured at n = 100, N0 = 10, m = 40, random 0/1 rows, unless it says otherwise:
+Measured at n = 100, N0 = 10, m = 40, random 0/1 rows, unless stated otherwise:
 
 * Exact answers: at m = 30 `ep` decides 117 of 120 games, l1 needs m = 45 for 95%. n equations of full rank are solved
   by least squares at once.
 * Printed Conceal, sizes known, 1,000 games, mean leakage at epsilon 100, 1,000 and 10^4: `ep` 64.7, 89.9 and 99.5%,
   `score` 64.1, 76.4 and 78.1%, l1 52, 66 and 92%. `ep` takes 2 to 10 milliseconds a game, three times that on a busy
   machine.
-* `mcmc` against `ep`, 30 games with sizes known and features that tell 60%: 97.7 against 89.9% (7.8 +- 4.0) at 1,000,
-  where the error's median is 0.16 of the gaps' spread and `ep` settles for a wrong fixed point now and then; both know
-  everybody from 0.09 down (Laplace, `counts` at 100), and at 0.5 (`counts` at 10) they are the same within 1.1. It
-  takes 1.2 seconds on a busy machine.
-* `ep` takes about m^2 n steps a round. Beyond `LARGEST` of them the score test is what can be waited for.
+* `mcmc` against `ep`, 30 games with sizes known and features that are right for 60%: 97.7 against 89.9% (7.8 +- 4.0)
+  at 1,000, where the error's median is 0.16 of the gaps' spread and `ep` settles for a wrong fixed point now and then;
+  both know everybody from 0.09 down (Laplace, `counts` at 100), and at 0.5 (`counts` at 10) they are the same within
+  1.1. It takes 1.2 seconds on a busy machine.
+* `ep` takes about m^2 n steps a round. Beyond `LARGEST` steps only the score test is fast enough.
 """
 
 import numpy as np
@@ -22,13 +22,13 @@ from developer.reveal.decode.decoder import Evidence
 from developer.reveal.decode.likelihood import likelihood
 
 LARGEST = 2e9
-"""m^2 n up to which a round of `ep` takes a fraction of a second; m = 400, n = 1000 is 1.6e8."""
+"""Largest m^2 n for which `ep` is used: a round takes a fraction of a second; m = 400, n = 1000 is 1.6e8."""
 
 SAMPLED = 10_000
-"""m n up to which `mcmc` takes a second or two."""
+"""Largest m n for which `mcmc` is used: it takes a second or two."""
 
 BETWEEN = (0.05, 0.7)
-"""The error's median over the gaps' spread, where `mcmc` does better than `ep`."""
+"""Range of the error's median over the gaps' spread in which `mcmc` beats `ep`."""
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
@@ -53,5 +53,5 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
         guess[np.argsort(v, kind="stable")[: evidence.n0]] = 0
         return likelihood(evidence, guess)
 
-    # Next to no noise: `ep` may be stuck where convex relaxation is not, and answers tell which of the two is right.
+    # Hardly any noise: `ep` may be stuck where convex relaxation is not, and the likelihood decides between the two.
     return max((found, box.decode(evidence)), key=likely)

@@ -1,7 +1,7 @@
-"""The box: a group of N0 people, relaxed to the convex set around all such groups.
+"""The box decoder: a group of N0 people, relaxed to the convex set around all such groups.
 
-Where basis pursuit (l1.py) takes z for sparse, this takes it for what it is: ``z_j`` is 0 or 1 for everybody, and N0
-of them are 1. Groups that explain the answers lie in both of
+Basis pursuit (l1.py) assumes that z is sparse; this decoder uses all of its structure: ``z_j`` is 0 or 1 for everybody,
+and N0 of them are 1. Groups that explain the answers lie in both of
 
     A = {z : H z = eta, 1'z = N0}    and    D = [0, 1]^n,
 
@@ -10,12 +10,12 @@ convex sets: from any w repeat
 
     z = the point of D nearest to w,    p = the point of A nearest to 2 z - w,    w += RELAXATION (p - z).
 
-Its end need not be waited for: once the N0 largest entries of p replay every answer, they are the group. Where
-the common points are many, the same iteration goes on with the groups themselves in the place of D. They are no convex
-set, so that nothing is promised, but it often finds the one group that replays: for 100 people, 10 of them
-disadvantaged, and rows within 0.1 of h0, the box alone found everybody in 38 of 40 trials with 30 answers and 20 with
-25; both together in 40 and 30. Where A and D do not meet, there is no such group to be found, and z is the point
-of D nearest to A (Bauschke, Moursi, Math. Program. 2017).
+The iteration stops early once the N0 largest entries of p reproduce every answer: they are the group. Where the common
+points are many, the same iteration goes on with the set of groups in the place of D. That set is not convex, so nothing
+is guaranteed, but it often finds the one group that reproduces the answers: for 100 people, 10 of them disadvantaged,
+and rows within 0.1 of h0, the box alone found everybody in 38 of 40 trials with 30 answers and 20 with 25; both
+together in 40 and 30. Where A and D do not meet, no group exists, and z is the point of D nearest to A (Bauschke,
+Moursi, Math. Program. 2017).
 """
 
 from collections.abc import Callable
@@ -27,24 +27,24 @@ from developer.reveal.decode.affine import Affine, largest, replays, solutions_o
 from developer.reveal.decode.decoder import Evidence
 
 RELAXATION = 1.8
-"""Anything in (0, 2) converges; 1.6 to 1.9 took half the steps of 1 (measured)."""
+"""Relaxation; anything in (0, 2) converges, and 1.6 to 1.9 took half the steps of 1 (measured)."""
 
 STEPS_MAX = 1000
 CHECK = 10
-"""Steps between two looks at the N0 largest entries."""
+"""Steps between two checks of the N0 largest entries."""
 
 CONVERGED = 1e-9
-"""A step so short ends the iteration."""
+"""Length of a step that ends the iteration."""
 
 CLOSE = 1e-4
-"""How near to A a point of D passes for a common one."""
+"""Largest distance from A at which a point of D counts as common."""
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
-    """Estimate v with z in [0, 1]^n, its sum N0, and the answers explained as well as they can be.
+    """Estimate v with z in [0, 1]^n, its sum N0, and the smallest possible error in the answers.
 
-    Entries are 1/N1 and -1/N0 only where a group was found that replays every answer. The sizes are needed; the law of
-    the noise and the features are not looked at.
+    Entries are 1/N1 and -1/N0 only where a group reproduces every answer. The sizes are required; the noise
+    distribution and the features are not used.
     """
     n0, n1 = evidence.n0, evidence.n1
     eta = sums(evidence)
@@ -62,11 +62,11 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
 
 
 Replaying = Callable[[NDArray[np.float64]], NDArray[np.float64] | None]
-"""From a point to the group of its N0 largest entries, (n,) each, if that replays every answer."""
+"""A function that returns the group of a point's N0 largest entries, (n,), if it reproduces every answer, else None."""
 
 
 def _relax(equations: Affine, replaying: Replaying) -> tuple[NDArray[np.float64], bool]:
-    """Find a point of D nearest to A, (n,), or a group that replays; say whether it is a point of A and no group."""
+    """Return the point of D nearest to A, (n,), or a group; and whether it is a point of A that is no group."""
     if equations.determined:
         z = equations.least_norm()
         group = replaying(z)
@@ -86,7 +86,7 @@ def _relax(equations: Affine, replaying: Replaying) -> tuple[NDArray[np.float64]
 
 
 def _search(equations: Affine, start: NDArray[np.float64], n0: int, replaying: Replaying) -> NDArray[np.float64] | None:
-    """Look for a group that replays, (n,), from a common point of A and D."""
+    """Return a group that reproduces the answers, (n,), searched from a common point of A and D, or None."""
     w = start.copy()
     for step in range(STEPS_MAX):
         p = equations.nearest(w)

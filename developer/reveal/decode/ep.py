@@ -4,22 +4,22 @@ r"""Expectation propagation with a binary prior (Minka 2001; Opper and Winther 2
 
     x = -gap / c = (h - hbar) z + error / c,
 
-whatever the sizes. z is 0 or 1 with prior odds N0/N1, times what features say, and its sum is known: one more row, of
-ones, answered exactly.
+whatever the sizes. z is 0 or 1 with prior odds N0/N1, times the features' likelihood ratio, and its sum is known: one
+more row, of ones, answered exactly.
 
 **The approximation.** A Gaussian, the product of one site for each z_j (precision d_j, shift b_j) and one for each row
-(a Gaussian answer y_i with variance V_i). With S = K D^-1 K', K the rows, and B = S + diag(V), the mean is
-mu0 + D^-1 K' B^-1 (y - K mu0) with mu0 = b/d, and var(z_j) = 1/d_j - (D^-1 K' B^-1 K D^-1)_jj. Leaving out a row's own
-site gives w_i = K_i z the cavity variance 1/(B^-1)_ii - V_i and the cavity mean y_i - (B^-1 (y - K mu0))_i / (B^-1)_ii.
+(a Gaussian answer y_i with variance V_i). With S = K D^-1 K', K the rows, and B = S + diag(V), the mean is mu0 + D^-1
+K' B^-1 (y - K mu0) with mu0 = b/d, and var(z_j) = 1/d_j - (D^-1 K' B^-1 K D^-1)_jj. Leaving out a row's own site gives
+w_i = K_i z the cavity variance 1/(B^-1)_ii - V_i and the cavity mean y_i - (B^-1 (y - K mu0))_i / (B^-1)_ii.
 
 **Sites** get the moments of their cavity times the true factor. Of z_j: a coin with log-odds ``prior + (2 mu - 1) / (2
 tau)``. Of a row: `likelihood.smeared` at y - mu gives g and h, and hence precision ``h / (1 - h tau)`` and a mean that
-moves the cavity's by tau g. Where a law is not log-concave (Cauchy) h may be below 0: the site then keeps next to no
-precision, and its pull. A Gaussian's row sites are exact from the start.
+moves the cavity's by tau g. Where a distribution is not log-concave (Cauchy) h may be below 0: the site then keeps next
+to no precision, and its pull. A Gaussian's row sites are exact from the start.
 
-**Exact answers** have no variance, and rows near a base model are almost parallel. Orthonormal rows that span the same
-space say the same. The N0 likeliest people are a candidate, which is tried on the answers themselves; while it fails,
-swaps that bring it nearer are made.
+**Exact answers** have no variance, and rows near a base model are almost parallel. Orthonormal rows of the same span
+carry the same information. The N0 likeliest people are a candidate, which is tested on the answers; while it fails, it
+is improved by swaps.
 """
 
 from __future__ import annotations
@@ -58,24 +58,24 @@ if TYPE_CHECKING:
 
 ROUNDS = 100
 DAMPING = 0.4
-"""The part of a new site that is taken over."""
+"""Part of a new site that is taken over per round."""
 
 _LEAST = 1e-3
-"""The least variance of a person's moments. Where all collapsed together nobody could change any more."""
+"""Smallest variance of a person's moments, so that people can still change."""
 
 _SOFT = 0.25
-"""The variance given to the sum of z under noise: with an exact sum parallel updates overshoot, all to one side."""
+"""Variance given to the sum of z under noise: with an exact sum parallel updates overshoot, all to one side."""
 
 _STEADY, _SURE = 1e-2, 15.0
-"""Log-odds may still move so much at the end; beyond the second one they say enough."""
+"""Largest final change of log-odds, and the log-odds beyond which larger changes are allowed."""
 
 _NARROW, _WIDE = 1e-10, 1e10
 _LARGEST_GAP = 1e6
-"""Gaps are cut off here. None is above 1, and noise that makes such answers hides everything."""
+"""Gaps are clipped here. None is above 1, and noise this large hides everything."""
 
 _LARGEST_SHIFT = 1e60
 _REPLAYS = 1e-7
-"""How near to its answers, root mean square and in units of the rows' spread, a candidate is the right one."""
+"""Largest root mean square error of a right candidate's answers, in units of the rows' spread."""
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
@@ -86,43 +86,43 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def decided(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn posterior log-odds, (n,), into v; into v itself where answers are exact and a candidate replays."""
+    """Return v from posterior log-odds, (n,); v itself where exact answers have a candidate that reproduces them."""
     if exact(evidence) and (found := replayed(evidence, log_odds)) is not None:
         return to_v(evidence, found.astype(np.float64))
     return to_v(evidence, even_odds(evidence, log_odds))
 
 
 def exact(evidence: Evidence) -> bool:
-    """Say whether answers carry no noise."""
+    """Return whether answers carry no noise."""
     return evidence.noise is None or evidence.noise.scale == 0
 
 
 def to_v(evidence: Evidence, z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn z, (n,), into v."""
+    """Return v from z, (n,)."""
     return 1 / evidence.n1 - (1 / evidence.n0 + 1 / evidence.n1) * z
 
 
 def even_odds(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn posterior log-odds, (n,), into z at even odds, in [0, 1]."""
+    """Return z at even odds, (n,) in [0, 1], from posterior log-odds."""
     relative = np.clip(log_odds - math.log(evidence.n0 / evidence.n1), -700.0, 700.0)
     z: NDArray[np.float64] = 1 / (1 + np.exp(-relative))
     return z
 
 
 def prior_log_odds(evidence: Evidence) -> NDArray[np.float64]:
-    """Give the log-odds of z = 1 before any answer, (n,)."""
+    """Return the log-odds of z = 1 before any answer, (n,)."""
     odds = math.log(evidence.n0 / evidence.n1)
     return np.full(evidence.rows.shape[1], odds) if evidence.llr is None else odds + evidence.llr
 
 
 def centred(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the rows less their means, (m, n), and x, (m,)."""
+    """Return the rows less their means, (m, n), and x, (m,)."""
     H, c = evidence.rows, 1 / evidence.n0 + 1 / evidence.n1
     return H - H.mean(axis=1, keepdims=True), -np.clip(evidence.gaps, -_LARGEST_GAP, _LARGEST_GAP) / c
 
 
 def rescaled(law: Law, factor: float) -> Law:
-    """Give the law of so many times the noise."""
+    """Return the distribution of `factor` times the noise."""
     if isinstance(law, (Gaussian, Laplace, Cauchy, Uniform, CubeNoise)):
         return replace(law, scale=law.scale * factor)
     return Gaussian(factor * law.median_abs() / Gaussian(1.0).median_abs())
@@ -130,12 +130,10 @@ def rescaled(law: Law, factor: float) -> Law:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """What is believed given the answers.
+    """The approximate posterior.
 
-    Attributes
-    ----------
     log_odds : (n,), of z = 1; finite.
-    mean, variance : (rows,), of (h - hbar) z of each row given all answers but its own, and last of the sum's row.
+    mean, variance : (rows,), of (h - hbar) z of each row given all answers but its own; the last is the sum's row.
     """
 
     log_odds: NDArray[np.float64]
@@ -144,7 +142,7 @@ class Belief:
 
 
 def posterior(evidence: Evidence, rounds: int = ROUNDS) -> Belief:
-    """Propagate expectations, so many rounds at most; sizes of at least 1 are needed."""
+    """Return the posterior after at most `rounds` rounds of expectation propagation; both sizes must be at least 1."""
     H, x = centred(evidence)
     n, c = H.shape[1], 1 / evidence.n0 + 1 / evidence.n1
     K, y = np.vstack([H, np.full(n, 1 / math.sqrt(n))]), np.append(x, evidence.n0 / math.sqrt(n))
@@ -158,18 +156,12 @@ def posterior(evidence: Evidence, rounds: int = ROUNDS) -> Belief:
 def _propagate(
     K: NDArray[np.float64], y: NDArray[np.float64], law: Law | None, prior: NDArray[np.float64], rounds: int
 ) -> Belief:
-    """Iterate to a fixed point.
-
-    Parameters
-    ----------
-    K, y : rows and answers, (m + 1, n) and (m + 1,); orthonormal where there is no law, and else the last one exact.
-    law : of the error of all but the last answer.
-    prior : (n,), log-odds.
-    """
+    """Iterate to a fixed point from answers y, (m + 1,), about rows K, (m + 1, n)."""
+    # K is orthonormal where `law` is None; else `law` is the error of all answers but the last, which is exact.
     p = 1 / (1 + np.exp(-np.clip(prior, -30, 30)))
     if law is not None:
-        # By the sum alone nobody's odds change. The sum's Gaussian cavity, mean p and variance tau, would take them
-        # down by (1/2 - p) / tau, for all alike: where noise hides nearly everything that is all there would be to see.
+        # The sum alone changes nobody's odds. Its Gaussian cavity, mean p and variance tau, would lower all by (1/2 -
+        # p) / tau, which would dominate where noise hides nearly everything; this compensates.
         share = float(p.mean())
         prior = prior + (0.5 - share) / ((p.size - 1) * share * (1 - share) + _SOFT)
     precision = 1 / (p * (1 - p))
@@ -222,12 +214,12 @@ def _propagate(
 def _coin_sites(
     prior: NDArray[np.float64], mu: NDArray[np.float64], tau: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Give people's log-odds and sites, precisions and shifts, (n,) each, from a coin's moments at cavities."""
+    """Return people's log-odds, site precisions and shifts, (n,) each, from a coin's moments at cavities."""
     log_odds = prior + np.clip((2 * mu - 1) / (2 * tau), -1e6, 1e6)
     p = 1 / (1 + np.exp(-np.clip(log_odds, -40, 40)))
     own = np.maximum(p * (1 - p), _LEAST)
     precision = np.clip(1 / own - 1 / tau, 1e-3, 1e8)
-    # Where the precision is cut off, the site's pull towards p is kept.
+    # Where the precision is clipped, the site's pull towards p is kept.
     shift = np.where(precision > 1e-3, p / own - mu / tau, p * (precision + 1 / tau) - mu / tau)
     return log_odds, precision, shift
 
@@ -235,16 +227,16 @@ def _coin_sites(
 def _row_sites(
     law: Law, y: NDArray[np.float64], mu: NDArray[np.float64], tau: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give rows' sites, precisions and shifts, (m,) each, from answers and cavities."""
+    """Return rows' site precisions and shifts, (m,) each, from answers and cavities."""
     _, g, h = smeared(law, y - mu, tau)
     left = 1 - h * tau
     precision = np.clip(np.where((h > 0) & (left > 0), h / np.maximum(left, 1e-12), 0.0), 1 / _WIDE, 1 / _NARROW)
-    # What moves the cavity's mean by tau g at this precision.
+    # The shift that moves the cavity's mean by tau g at this precision.
     return precision, precision * mu + g * (1 + tau * precision)
 
 
 def replayed(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-    """Find N0 people, (n,), with whom the exact answers replay, beginning with the likeliest; None without success."""
+    """Return N0 people, (n,), who reproduce the exact answers, searched from the likeliest; None without success."""
     equations = by_singular_values(*centred(evidence))
     K, y = equations.basis, equations.image
     z = np.zeros(log_odds.size)
@@ -253,7 +245,7 @@ def replayed(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.bo
     for _ in range(2 * evidence.n0 + 1):
         if residual @ residual <= len(y) * _REPLAYS**2:
             return z > 0.5
-        # Let one person in and another one out: |r - k_in + k_out|^2 - |r|^2.
+        # Swap one person in and one out: |r - k_in + k_out|^2 - |r|^2.
         into, out = np.flatnonzero(z == 0), np.flatnonzero(z)
         pull, norm = residual @ K, (K * K).sum(axis=0)
         change = (norm[into] - 2 * pull[into])[:, None] + (norm[out] + 2 * pull[out]) - 2 * K[:, into].T @ K[:, out]
@@ -275,21 +267,18 @@ def settled(
     epsilon: float,
     rng: np.random.Generator | None = None,
 ) -> Evidence:
-    """Make evidence of answers whose sizes are not known for sure.
+    """Return the evidence of answers for which the sizes are uncertain.
 
     Under additive noise the size query's answer, the spread of the batch's answers and the public range of group shares
     weigh the sizes (`likelihood.size_weights`). A wrong size puts the answers on a wrong scale. So expectations are
-    propagated at the likeliest sizes, each row's gap foretold from the other rows for all sizes, and the sizes weighed
-    again, until they stay. Answers from noisy counts are read as what they are, and those of randomised response: as
-    evidence about the noisy attributes.
+    propagated at the likeliest sizes, each row's gap is predicted from the other rows for all sizes, and the sizes are
+    weighed again, until they stay. Answers of noisy counts are converted to the public N0, those of randomised response
+    to evidence about the noisy attributes.
 
-    Parameters
-    ----------
-    terms : what is public; a public n0 is believed.
-    size_answer : to the size query, which accepted one person alone; None where a public n0 saved the question.
+    terms : the public facts; a public n0 is believed.
+    size_answer : to the size query, which accepted one person alone; None only where n0 is public.
     rows, gaps : the batch, (m, n) and (m,).
-    size_epsilon, epsilon : what the size query and the batch may have cost.
-    rng : as in Evidence.
+    size_epsilon, epsilon : most that the size query and the batch may have cost.
     """
     m, n = rows.shape
     batch = {"queries": m, "epsilon": epsilon}
@@ -308,7 +297,7 @@ def settled(
     if terms.noise_on in ("cube", "directions") and not math.isinf(epsilon):
         own_rows, own, n0 = cube_rows(n, rows, gaps, epsilon)
         if terms.noise_on == "directions":
-            # Rows that have nothing in common have nearly a cube's noise; N0 is not to be read from such sums.
+            # Rows without overlap have nearly a cube's noise; N0 cannot be read from such sums.
             n0 = few_sums.usual_size(n) if terms.n0 is None else terms.n0
         own, n0 = with_public_size(terms, own_rows, own, n0)
         law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
@@ -338,10 +327,8 @@ def _replaying(
     gaps: NDArray[np.float64],
     rng: np.random.Generator | None,
 ) -> Evidence:
-    """Make evidence of randomised response where N0 is public: how many noisy attributes are 0 is not, nor asked for.
-
-    The likeliest numbers are tried; with the right one, given enough answers, some attributes replay all of them.
-    """
+    """Return the evidence of randomised response for a public N0 and an unknown number of noisy zeros."""
+    # Of the likeliest numbers, the right one lets some attributes reproduce all answers, given enough answers.
     n, n0 = rows.shape[1], terms.n0
     assert n0 is not None, "else the size query was asked"
     seen = by_singular_values(rows - rows.mean(axis=1, keepdims=True), gaps).image

@@ -1,17 +1,16 @@
-r"""Answers that are functions of a few noisy sums: of `cells`.
+r"""Decode answers that are functions of a few noisy sums, those of `cells`.
 
-**What is inverted.** Which sums are released, y = S z + noise, depends on the predictions, which are ours: S and the
-law of the noise are computed as compliance does. Answers are posterior means of u (`fairwall.laws.posterior`), and
-nearly linear in y: were gaps by chance alone what is expected,
+**Inversion.** The developer's own predictions determine which sums are released, y = S z + noise: S and the noise
+distribution are computed as compliance does. Answers are posterior means of u (`fairwall.laws.posterior`), nearly
+linear in y: were gaps by chance alone what is expected,
 
     u = G (y - s S 1),    G = s(1-s) X S' (s(1-s) S S' + R)^-1,    u = -gap N0 N1 / n.
 
-So least squares gives back y, less what would be without any gap, where there are as many answers as sums, but for a
-factor that all share: what structure is read into the batch, and N0, of which a share of `_USUAL_SHARE` is assumed
-where it is not public. The factor makes nobody more likely than somebody else. Answers that were moved to the end of
-what is possible are read as they are, and so lose some of their size, never their sign.
+So with as many answers as sums, least squares gives back y, less its value without any gap, up to a common factor: from
+the structure read into the batch, and from N0, for which a share of `_USUAL_SHARE` is assumed where it is not public.
+The factor changes no ranking of people. Clipped answers are read unchanged, which shrinks them but keeps their sign.
 
-**What is read** then are gaps of rows S with independent noise, which any decoder takes.
+**Result**: gaps of rows S with independent noise, which any decoder takes.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _RANK = 1e-6
 
 
 def usual_size(n: int) -> int:
-    """Return the N0 that is reckoned with where it is not public."""
+    """Return the N0 assumed where it is not public."""
     return min(max(1, round(_USUAL_SHARE * n)), n - 1)
 
 
@@ -47,14 +46,12 @@ def behind(
     n0: int | None,
     limit: Limit = NO_LIMIT,
 ) -> Evidence:
-    """Read what sums were released: their rows, their gaps, and the law of these.
+    """Return the released sums as rows, gaps and their noise distribution.
 
-    Parameters
-    ----------
     rows, gaps : the batch, (m, n) and (m,).
-    epsilon : what it cost; finite.
-    n0 : how many are disadvantaged, where that is public.
-    limit : what a batch may give away, by which cells are cut.
+    epsilon : of the batch; finite.
+    n0 : number of disadvantaged people, where public.
+    limit : limit on what a batch may reveal; it determines the cells.
     """
     n = rows.shape[1]
     n0 = usual_size(n) if n0 is None else n0
@@ -67,7 +64,7 @@ def behind(
     covariance = spread * sums @ sums.T + np.diag(variances)
     gain = spread * np.linalg.solve(covariance, sums @ centred.T).T
     released = np.linalg.lstsq(gain, -np.clip(gaps, -1, 1) / c, rcond=_RANK)[0]
-    # As rows in [0, 1].
+    # Rescaled to rows in [0, 1].
     low = min(0.0, float(sums.min(initial=0.0)))
     width = 1 - low
     return Evidence((sums - low) / width, -c * released / width, n0, n - n0, law(c / width))
@@ -77,5 +74,5 @@ def _cells(rows: NDArray[np.float64], epsilon: float, limit: Limit) -> tuple[NDA
     cuts = cut(rows, least_people_within(epsilon, limit))
     bought = plan_among(rows, np.arange(rows.shape[1]), cuts, epsilon, 0.0, limit)
     indicators = np.equal.outer(np.arange(bought.count), cuts.cell_of(bought.count)).astype(np.float64)
-    # A sum that is measured besides has noise of another law, and tells little of anybody: it is left out.
+    # A sum that is measured in addition has other noise and is hardly informative: it is left out.
     return indicators, lambda factor: Laplace(factor * bought.scale), discrete_variance(bought.scale)

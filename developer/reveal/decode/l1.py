@@ -1,24 +1,24 @@
 """Basis pursuit: compressed sensing by least l1 norm (Hamman, Chen, Dutta, FAccT 2023, equation 5, Theorem 2).
 
-Write ``v = r - s``, where r is ``1/N1`` everywhere and s is ``c = 1/N0 + 1/N1`` at the disadvantaged and 0
-elsewhere. Where few people are disadvantaged, s is sparse, and from ``SP = H v = H r - H s``
+Write ``v = r - s``, where r is ``1/N1`` everywhere and s is ``c = 1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere.
+Where few people are disadvantaged, s is sparse, and from ``SP = H v = H r - H s``
 
     H r - SP = H s.
 
 (The paper's Algorithm 2 and equation 7 have ``SP - H r`` on the left. By its own ``v = r - s`` that is ``-H s``, and
 would recover ``-s``, in which nobody is above the threshold.)
 
-The smallest l1 norm among the solutions finds s from fewer than n answers. We look for ``z = s / c``, whose
-entries are 0 and 1. As in the paper, z has no sign constraint and its sum is not used.
+The smallest l1 norm among the solutions finds s from fewer than n answers. The unknown used is ``z = s / c``, with
+entries 0 and 1. As in the paper, z has no sign constraint and its sum is not used.
 
 The solver is the splitting of Douglas and Rachford (Lions, Mercier, SIAM J. Numer. Anal. 1979): from any w repeat
 
     z = soft(w, 1),    p = the solution nearest to 2 z - w,    w += RELAXATION (p - z).
 
-Then p - z vanishes, and z is optimal, with ``w - z`` a subgradient of ``|z|_1``. This takes long to reach many digits,
-but only a short while to find the support S of z and its signs. Given these, two small linear systems say everything:
-z is what solves the equations on S, and it is optimal if some combination ``g = B'y`` of the rows has ``g = sign(z)``
-on S and ``|g| <= 1`` elsewhere, for then ``|z'|_1 >= g z' = y B z' = y B z = g z = |z|_1`` for every solution z'.
+Then p - z vanishes, and z is optimal, with ``w - z`` a subgradient of ``|z|_1``. Many digits take long, but the support
+S of z and its signs appear soon. Given these, two small linear systems suffice: z solves the equations on S, and is
+optimal if some combination ``g = B'y`` of the rows has ``g = sign(z)`` on S and ``|g| <= 1`` elsewhere, for then
+``|z'|_1 >= g z' = y B z' = y B z = g z = |z|_1`` for every solution z'.
 """
 
 import numpy as np
@@ -28,33 +28,32 @@ from developer.reveal.decode.affine import Affine, solutions, sums
 from developer.reveal.decode.decoder import Evidence
 
 RELAXATION = 1.6
-"""Anything in (0, 2) converges; this and 1.9 took about two thirds of the steps of 1 (measured)."""
+"""Relaxation; anything in (0, 2) converges, and this and 1.9 took about two thirds of the steps of 1 (measured)."""
 
 STEPS_MAX = 5000
 FIRST_CHECK = 40
 CHECK_GROWTH = 1.25
-"""A check costs many steps: the next one waits until there were a quarter more."""
+"""Growth of the steps between checks, since a check costs many steps."""
 
 SLACK = 1e-9
-"""How far a proof of optimality may be off."""
+"""Largest error in a proof of optimality."""
 
 PATIENCE, CLOSE = 1000, 1e-4
-"""After so many steps, one so short beside entries of size 1 is an end without a proof.
+"""Number of steps after which a step this short, beside entries of size 1, ends the iteration without a proof.
 
-A proof may be long in coming where a little noise makes many entries tiny. z is rounded to 0 or 1 afterwards; four
-digits do (measured: z off by at most 0.002, in a third of the time or less, for n = 1,000 and m = 400).
-"""
+A proof may take long where a little noise makes many entries tiny. z is rounded to 0 or 1 afterwards, for which four
+digits suffice (measured: z off by at most 0.002, in a third of the time or less, for n = 1,000 and m = 400)."""
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
-    """Estimate v with s of least l1 norm among the least squares solutions of ``H s = H r - SP``.
+    """Estimate v with s of least l1 norm among the least-squares solutions of ``H s = H r - SP``.
 
-    With exact gaps, or fewer rows than people in general position, the least squares solutions are the exact
-    ones, and this is equation 5. With full column rank there is one of them, and this is least squares: the
-    constraint of equation 5 would leave nothing to choose from or, with noise, nothing at all. Where the iteration ends
-    without a proof, the estimate explains the answers as well as any, but its norm is only nearly the least.
+    With exact gaps, or fewer rows than people in general position, the least-squares solutions are exact, and this is
+    equation 5. With full column rank there is only one, and this is least squares: the constraint of equation 5 would
+    leave no choice or, with noise, no solution. Where the iteration ends without a proof, the estimate explains the
+    answers as well as any, but its norm is only nearly the least.
 
-    The sizes are needed; the law of the noise and the features are not looked at.
+    The sizes are required; the noise distribution and the features are not used.
     """
     found = solutions(evidence.rows, sums(evidence))
     z = found.least_norm() if found.determined else _basis_pursuit(found)
@@ -62,7 +61,7 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def _basis_pursuit(equations: Affine) -> NDArray[np.float64]:
-    """Find the solution of least l1 norm, (n,)."""
+    """Return the solution of least l1 norm, (n,)."""
     # The l1 norm scales with z, so that noisy gaps of any size make the same problem. In units of the root mean
     # square of the image, a threshold of 1 took fewer steps than 3, or than the scales of other norms (measured).
     # Rows next to 0 make an image whose squares overflow.
@@ -89,7 +88,7 @@ def _basis_pursuit(equations: Affine) -> NDArray[np.float64]:
 
 
 def _proved(equations: Affine, z: NDArray[np.float64], subgradient: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Give the optimal solution with the support and signs of z, (n,), if there is a proof that it is one."""
+    """Return the optimal solution with the support and signs of z, (n,), if it can be proved optimal."""
     from scipy.linalg import solve_triangular
 
     basis, image = equations.basis, equations.image

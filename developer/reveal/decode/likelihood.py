@@ -1,11 +1,11 @@
-r"""The law of an answer's error from public parameters alone, and what an answer of that law says of a number.
+r"""The distribution of an answer's error from public parameters, and the posterior of a number given an answer.
 
-**Errors.** Mechanisms are public (Kerckhoffs), and so are their laws in `fairwall.laws`; where a law depends on the
-secret sizes it is given for assumed ones, so that a decoder may weigh sizes too (`size_weights`). Steps of grids are
-2^-20 of a scale and are left out.
+**Errors.** Mechanisms are public (Kerckhoffs), and so are their distributions in `fairwall.laws`; where one depends on
+the secret sizes it is computed for assumed ones, so that a decoder may weigh sizes too (`size_weights`). Steps of grids
+are 2^-20 of a scale and are left out.
 
-**Through a Gaussian.** Decoders know a gap only up to a Gaussian spread of variance tau (`smeared`): the density of
-the difference r of answer and expected gap is p = law * N(0, tau). They need g = -(ln p)' and h = -(ln p)''.
+**Through a Gaussian.** Decoders know a gap only up to a Gaussian spread of variance tau (`smeared`): the density of the
+difference r of answer and expected gap is p = law * N(0, tau). They need g = -(ln p)' and h = -(ln p)''.
 
 * Gaussian: g = r/(s^2 + tau), h = 1/(s^2 + tau).
 * Cauchy of scale s: p = Re w(z) / sqrt(2 pi tau), z = (r + i s)/sqrt(2 tau), the Voigt profile, where Faddeeva's w has
@@ -18,7 +18,7 @@ the difference r of answer and expected gap is p = law * N(0, tau). They need g 
   uniform on [-T, T], T Gamma(d+1), at some of its quantiles. Else f at points around r, by Gauss and Hermite: with y =
   |x|/s and the hazard k = y^(d-1) e^-y / (Gamma(d) Q(d, y)) it has g = sign(x) k/s, h = k (k - 1 + (d-1)/y) / s^2.
   With the share pi_k of p in each part g = sum pi_k g_k, and as p'' = p (g^2 - h), h = g^2 - sum pi_k (g_k^2 - h_k).
-  A staircase is a mixture of few sizes, just so.
+  A staircase likewise is a mixture of few sizes.
 """
 
 from __future__ import annotations
@@ -44,37 +44,32 @@ if TYPE_CHECKING:
 Smeared = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 _FLAT = 1e-4
-"""Noise narrower than this part of the spread is a Gaussian of its variance: exact formulas would lose their digits."""
+"""Width of noise, as a part of the spread, below which it counts as Gaussian: exact formulas would lose their digits.
+"""
 
 _EXACT = 1e-9
-"""What an exact answer is taken to be off by."""
+"""Error assumed for an exact answer."""
 
 _UNHEARD_OF = 1e100
-"""Differences are cut off here: their squares must be numbers."""
+"""Differences are clipped here, so that their squares are finite."""
 
 _SIZES = np.array([0.0, 1e-6, 1e-4, 0.01, *np.linspace(0.05, 0.95, 10).tolist(), 0.99, 1 - 1e-4, 1 - 1e-6, 1.0])
-"""Between which quantiles of a cube's size T it is taken for one number."""
+"""The quantiles of a cube's size T between which T is replaced by one number."""
 
 _NARROW_BESIDE_SIZES, _POINTS = 0.5, 32
-"""How large a spread is beside that of T where T has to be taken for more than that, and at how many points then."""
+"""Spread, relative to that of T, below which points around r are used instead of sizes; and the number of points."""
 
 _FAR = 50.0
-"""Units of the spread beyond which a Cauchy law is no different for it."""
+"""Distance, in units of the spread, beyond which a Cauchy distribution ignores the spread."""
 
 
 def law_of(terms: Terms, *, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
-    """Return the law of a gap's error in a batch; None for exact answers, and those of float32 count as such.
+    """Return the distribution of a gap's error in a batch; None for exact answers, among which float32 counts.
 
-    It comes from `fairwall.laws.mechanisms`. The sizes that `counts` were computed with are found by `counts_size`;
-    answers of `randomized-response` are read as gaps of the noisy attributes (`noisy_attributes`). A metric of several
-    parts is no difference of two means: for these the law of one absolute gap stands in.
-
-    Parameters
-    ----------
-    terms : what is public; its epsilon, that of all queries together, is not looked at.
-    n0, n1 : the assumed sizes of the groups in the metric's stratum, each at least 1.
-    queries : m of this batch.
-    epsilon : of this batch; may be infinite.
+    It comes from `fairwall.laws.mechanisms`. The sizes used by `counts` are found by `counts_size`; answers of
+    `randomized-response` are read as gaps of the noisy attributes (`noisy_attributes`). A metric of several parts is no
+    difference of two means: the distribution of one absolute gap is used in its place. n0 and n1 are assumed sizes in
+    the metric's stratum, at least 1; epsilon is the batch's, and may be infinite (`terms.epsilon` is not used).
     """
     metric, noise = terms.metric if len(find_metric(terms.metric).parts) == 1 else "abs_sp", None
     if not math.isinf(epsilon):
@@ -86,10 +81,10 @@ def law_of(terms: Terms, *, n0: int, n1: int, queries: int, epsilon: float) -> L
 
 
 def size_prior(n: int) -> NDArray[np.float64]:
-    """Return the weights of N0 = 1 .. n-1, (n-1,): 1/N0, even on the scale of ln N0, over the public range of shares.
+    """Return the weights of N0 = 1 .. n-1, (n-1,): 1/N0, uniform in ln N0, over the public range of shares.
 
-    That the disadvantaged are a minority of more than a few is what a policy says beforehand, and no look at A. Without
-    it a target's attribute could not be told better than by the sign of an answer.
+    That the disadvantaged are a minority of more than a few is public policy, and reads no A. Without this prior a
+    target's attribute could be decided no better than by the sign of an answer.
     """
     size = np.arange(1, n)
     inside = (size >= math.floor(DEFAULT_SHARES.low * n)) & (size <= math.ceil(DEFAULT_SHARES.high * n))
@@ -99,16 +94,11 @@ def size_prior(n: int) -> NDArray[np.float64]:
 
 
 def told_by_size(terms: Terms, size_answer: float | None, n: int, epsilon: float) -> NDArray[np.float64]:
-    """Weigh N0 = 1 .. n-1 by the answer to the size query, and by `size_prior`; not by that where answers are exact.
+    """Return log-weights of N0 = 1 .. n-1, (n-1,), given the size query's answer and, under noise, `size_prior`.
 
-    It accepts one of n people alone: its gap is 1/N1 with probability N1/n and -1/N0 else. Weights are logarithms,
-    (n-1,), -inf where the prior is 0.
-
-    Parameters
-    ----------
-    terms : what is public; a public n0 settles it.
-    size_answer : the gap answered; None where a public n0 saved the question.
-    epsilon : what the size query cost.
+    The query accepts one of n people alone: its gap is 1/N1 with probability N1/n and -1/N0 else. Weights are -inf
+    where the prior is 0. A public n0 gets all the weight; only then `size_answer` may be None. `epsilon` is the size
+    query's.
     """
     if terms.n0 is not None:
         return np.where(np.arange(1, n) == terms.n0, 0.0, -np.inf)
@@ -129,26 +119,20 @@ def told_by_size(terms: Terms, size_answer: float | None, n: int, epsilon: float
 
 def size_weights(
     terms: Terms,
-    told: NDArray[np.float64],
+    log_weights: NDArray[np.float64],
     rows: NDArray[np.float64],
     gaps: NDArray[np.float64],
     epsilon: float,
 ) -> NDArray[np.float64]:
-    """Weigh N0 = 1 .. n-1 by what the batch was answered, too: (n-1,), with sum 1.
+    """Return weights of N0 = 1 .. n-1, (n-1,) with sum 1, given the size query's and the batch's answers.
 
-    A row, for attributes dealt out at random, has a gap with mean 0 and variance (1/N0 + 1/N1) n var(h) / (n - 1), near
-    to a Gaussian. Rows are taken for independent.
-
-    Parameters
-    ----------
-    told : (n-1,), log-weights from `told_by_size`.
-    rows, gaps : the batch, (m, n) and (m,).
-    epsilon : what the batch cost.
+    For randomly assigned attributes a row's gap has mean 0 and variance (1/N0 + 1/N1) n var(h) / (n - 1), and is nearly
+    Gaussian. Rows count as independent. `log_weights` are from `told_by_size`; `epsilon` is the batch's.
     """
     n = rows.shape[1]
     spread = n / max(n - 1, 1) * rows.var(axis=1)
-    weights = told.copy()
-    for n0 in np.flatnonzero(np.isfinite(told)) + 1:
+    weights = log_weights.copy()
+    for n0 in np.flatnonzero(np.isfinite(log_weights)) + 1:
         n1 = n - int(n0)
         law = law_of(terms, n0=int(n0), n1=n1, queries=len(rows), epsilon=epsilon) or Gaussian(0.0)
         weights[n0 - 1] += smeared(law, gaps, np.maximum((1 / n0 + 1 / n1) * spread, _EXACT**2))[0].sum()
@@ -158,17 +142,12 @@ def size_weights(
 
 
 def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], scale: float) -> int:
-    """Find the N0, 1 to n-1, that answers from noisy counts were computed with: it is public, but never said.
+    """Return the N0, 1 to n-1, from which noisy counts were computed: public information, but never stated.
 
-    An answer is T/n1 - (1/n0 + 1/n1) s, T the row's total and s the noisy sum. Where s is not at an end of what is
-    possible it lies on a grid, a power of two near 2^-20 of the noise's scale, for Gaussian noise 2^-30 (n0/2 is on it
-    too). So the right n0 is the one with which nearly all s do: with a wrong one they lie anywhere between. Where there
-    is no answer it is n // 2.
-
-    Parameters
-    ----------
-    rows, gaps : the batch, (m, n) and (m,).
-    scale : of the noise on a sum, from `fairwall.laws.counts`.
+    An answer is T/n1 - (1/n0 + 1/n1) s, T the row's total and s the noisy sum. Unless s was clipped it lies on a grid,
+    a power of two near 2^-20 of the noise's scale, for Gaussian noise 2^-30 (n0/2 is on it too). So for the right n0
+    nearly all s are on the grid; for a wrong one they lie anywhere between. Without answers it is n // 2. `scale` is
+    that of the noise on a sum, from `fairwall.laws.counts`.
     """
     if not len(gaps):
         return n // 2
@@ -182,14 +161,10 @@ def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], sc
 def with_public_size(
     terms: Terms, rows: NDArray[np.float64], gaps: NDArray[np.float64], n0: int
 ) -> tuple[NDArray[np.float64], int]:
-    """Say gaps that were computed of noisy sums with some noisy N0 in terms of the public one, where there is one.
+    """Return gaps, (m,), recomputed with the public N0 where there is one, and the N0 they now go with.
 
-    By the N0 with which the gap was computed it was made of the sum s = (T/n1 - gap) / (1/n0 + 1/n1), and that of what
-    was released, s - N0/2 (`fairwall.laws.counts`): N0's own noise is no noise to whoever knows N0.
-
-    Returns
-    -------
-    gaps, n0 : (m,) and the size that they go with.
+    A gap computed with a noisy N0 stands for the sum s = (T/n1 - gap) / (1/n0 + 1/n1), and the released number is s -
+    N0/2 (`fairwall.laws.counts`): with a public N0 the noise of N0 drops out.
     """
     if terms.n0 in (None, n0):
         return gaps, n0
@@ -202,12 +177,10 @@ def with_public_size(
 def cube_rows(
     n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], epsilon: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Read answers of `cube`: each different row once, widened to [0, 1], as its noise is in proportion to its range.
+    """Return the distinct rows of a `cube` batch, (d, n), widened to [0, 1], with gaps, (d,), and the batch's N0.
 
-    Returns
-    -------
-    rows, gaps : the distinct rows, (d, n) and (d,); for their noise, call `law_of` with a batch of d.
-    n0 : what they were computed with, as `counts_size` finds it.
+    The noise is proportional to a row's range. For the noise of the result, call `law_of` with a batch of d; N0 is
+    found by `counts_size`.
     """
     told = coordinates([rows], 2.0**-24)
     place, first = np.unique(told.place, return_index=True)
@@ -221,26 +194,16 @@ def cube_rows(
 def noisy_attributes(
     n: int, size_answer: float, gaps: NDArray[np.float64], epsilon: float
 ) -> tuple[int, int, NDArray[np.float64]]:
-    """Read answers of randomised response as exact gaps of the noisy attributes.
+    """Return N0, N1 and the exact gaps, (m,), of the noisy attributes from answers of randomised response.
 
-    Let N1' people have a noisy attribute of 1. From the estimates of `fairwall.laws.response`, unless they were moved
-    to what is possible,
+    Let N1' people have a noisy attribute of 1. By the estimates of `fairwall.laws.response`, unless clipped to the
+    possible range,
 
         gap = -n / (n0 n1 (1 - 2p)) (h - mean h) z',    n1 = (N1' - n p)/(1 - 2p),    n0 = n - n1,
 
-    where z' is 1 for the n - N1' people with a noisy attribute of 0. So it is a constant times the gap that the noisy
-    attributes have themselves. The size query's own sum is moved to an end, so that its gap is 1/n1 or -1/n0: N1'
-    follows.
-
-    Parameters
-    ----------
-    size_answer : the gap of a row that accepts one person only.
-    epsilon : of the account's first batch.
-
-    Returns
-    -------
-    n0, n1 : how many noisy attributes are 0 and 1, each at least 1.
-    gaps : (m,), of the noisy attributes.
+    where z' is 1 for the n - N1' people with a noisy attribute of 0. So it is a constant times the gap of the noisy
+    attributes. The size query's own sum (of a row that accepts one person only) is clipped, so that its gap is 1/n1 or
+    -1/n0, which determines N1'. Both sizes returned are at least 1; `epsilon` is that of the account's first batch.
     """
     p = turning_probability(epsilon)
     kept = max(1 - 2 * p, 2.0**-52)
@@ -252,7 +215,7 @@ def noisy_attributes(
 
 
 def noisy_gaps(n: int, ones: int, gaps: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-    """Return the gaps of the noisy attributes, (m,), if so many of them are 1; the others as `noisy_attributes`."""
+    """Return the gaps of the noisy attributes, (m,), of which `ones` are 1; see `noisy_attributes`."""
     p = turning_probability(epsilon)
     kept = max(1 - 2 * p, 2.0**-52)
     n1 = min(max((ones - n * p) / kept, 1.0), n - 1.0)
@@ -260,16 +223,12 @@ def noisy_gaps(n: int, ones: int, gaps: NDArray[np.float64], epsilon: float) -> 
 
 
 def noisy_size_weights(n: int, n0: int, seen: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-    """Weigh how many noisy attributes are 1, where N0 is public and no size query was asked: (n-1,), on a log scale.
+    """Return log-weights, (n-1,), of the number of noisy attributes that are 1, for a public N0 and no size query.
 
-    Of N1 people each stays at 1 with probability 1-p, of N0 each is turned to 1 with p: near to a Gaussian. So is what
-    a unit row without a mean sees of k noisy zeros dealt out at random, with variance k (n-k) / (n (n-1)); and it is
-    the gap answered times a factor that depends on k.
-
-    Parameters
-    ----------
-    seen : (m,), the gaps answered for rows made orthonormal and without means.
-    epsilon : of the account's first batch.
+    Of N1 people each stays at 1 with probability 1-p, of N0 each is turned to 1 with p: nearly a Gaussian. So is the
+    sum of a unit row without a mean over k noisy zeros placed at random, with variance k (n-k) / (n (n-1)); the
+    answered gap is that sum times a factor that depends on k. `seen` are the gaps, (m,), of rows made orthonormal and
+    without means; `epsilon` is that of the account's first batch.
     """
     p = turning_probability(epsilon)
     ones = np.arange(1, n)
@@ -284,9 +243,9 @@ def noisy_size_weights(n: int, n0: int, seen: NDArray[np.float64], epsilon: floa
 
 
 def smeared(law: Law, r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:
-    """Return ln p, g and h (see above) at each r, (m,), for the spread of variance tau, (m,), above 0.
+    """Return ln p, g and h (see the module's docstring) at each r, (m,), for the variance tau > 0, (m,).
 
-    Another law than those above counts as a Gaussian of the same median.
+    Any distribution not listed there counts as a Gaussian of the same median.
     """
     t, r = np.sqrt(variance), np.clip(r, -_UNHEARD_OF, _UNHEARD_OF)
     if isinstance(law, (Laplace, Uniform)):
@@ -308,7 +267,7 @@ def smeared(law: Law, r: NDArray[np.float64], variance: NDArray[np.float64]) -> 
 
 
 def likelihood(evidence: Evidence, guess: NDArray[np.uint8]) -> float:
-    """Say how likely the answers are, on a logarithmic scale, if a guess, (n,), is right."""
+    """Return the answers' log-likelihood if a guess, (n,), is right."""
     v = np.where(guess == 1, 1 / evidence.n1, -1 / evidence.n0)
     missed = evidence.gaps - evidence.rows @ v
     return float(smeared(evidence.noise or Gaussian(0.0), missed, np.full(len(missed), _EXACT**2))[0].sum())
@@ -388,7 +347,7 @@ def _cube_by_points(r: NDArray[np.float64], variance: NDArray[np.float64], law: 
 
 
 def _mixed(logs: NDArray[np.float64], g: NDArray[np.float64], h: NDArray[np.float64]) -> Smeared:
-    """Return what a mixture says, of parts of shape (parts, m): their log-weights are in the log-densities."""
+    """Return ln p, g and h of a mixture of parts, (parts, m), whose log-weights are added to the log-densities."""
     total = np.logaddexp.reduce(logs)
     share = np.exp(logs - total)
     slope = (share * g).sum(axis=0)

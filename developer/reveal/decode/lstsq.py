@@ -6,14 +6,13 @@ from numpy.typing import NDArray
 from developer.reveal.decode.decoder import Evidence
 
 RANK_TOLERANCE = 1e-12
-"""Directions weaker than this beside the strongest one carry rounding errors, not answers."""
+"""Relative strength of the weakest direction used; weaker ones carry rounding errors, not answers."""
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
-    """Solve ``SP = H v`` in the least squares sense, by the solution of least Euclidean norm.
+    """Return the least-squares solution of ``SP = H v`` with the smallest norm; it needs neither sizes nor noise.
 
-    It is v itself where the rows have rank n and the gaps are exact. Neither the sizes nor the law of the noise is
-    looked at.
+    It is v itself where the rows have rank n and the gaps are exact.
     """
     # Loaded here because most runs never decode.
     from scipy.linalg import lstsq

@@ -1,15 +1,14 @@
 r"""Posterior probabilities by sampling: parallel tempering over the sets of N0 people.
 
-A chain's state is a set of N0 people. A step takes a random member out and lets one of the people who are then outside
-in, each with the probability that the posterior, to the power T, gives the set with that person (a Gibbs step: what
-the chain converges to is the posterior to the power T). Where there is little noise the posterior is rugged, and a
-chain at T = 1 stays for good near the set that it came to first. So each ladder has chains at several T, from
-`_FLATTEST`, at which the landscape is flat enough to walk, to 1; neighbours on a ladder exchange their sets with
-probability min(1, exp((T' - T) * (value - value'))), which leaves all of their laws as they are (Geyer 1991). How often
-each person is in, at T = 1, is counted after the first third of the steps.
+A chain's state is a set of N0 people. A step removes a random member and adds one of the people then outside, each with
+the probability that the posterior, to the power T, gives the resulting set (a Gibbs step: the chain converges to the
+posterior to the power T). Where there is little noise the posterior is rugged, and a chain at T = 1 stays near the
+first set it reaches. So each ladder has chains at several T, from `_FLATTEST`, at which the landscape is flat enough to
+walk, to 1; neighbours on a ladder exchange their sets with probability min(1, exp((T' - T) * (value - value'))), which
+preserves their distributions (Geyer 1991). Memberships at T = 1 are counted after the first third of the steps.
 
-Where a row has two values, as tosses of a coin do, what each of n people would make of its residual is one of two
-numbers, and all n are weighed by a product of matrices.
+Where a row has two values, as with coin tosses, each of n people changes its residual to one of two numbers, and all n
+are weighed by a product of matrices.
 """
 
 from collections.abc import Callable
@@ -25,21 +24,18 @@ from fairwall.laws.noise import Gaussian
 LADDERS, RUNGS = 4, 8
 STEPS, LEAST_STEPS = 5000, 500
 WORK = 8e7
-"""How many log-densities, or people weighed where rows have two values, all steps may compute: a second or so."""
+"""Most log-densities, or people weighed where rows have two values, computed in all steps: a second or so."""
 
 _FLATTEST = 0.1
 _BETWEEN_EXCHANGES = 10
 _EXACT = 0.1
-"""Exact answers are taken to have an error of this size, in people: with less, chains hardly move."""
+"""Error assumed for exact answers, in people; with a smaller one chains hardly move."""
 
 Densities = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
-    """Estimate v from the sampled posterior probabilities, without sizes by least squares.
-
-    Without a generator a fixed seed is used.
-    """
+    """Estimate v from the sampled posterior probabilities (seed 0 by default); without sizes by least squares."""
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
     # Half a count each way, so that nobody is certain.
@@ -48,7 +44,7 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def marginals(evidence: Evidence) -> NDArray[np.float64]:
-    """Return how often each person was disadvantaged at T = 1, (n,), in [0, 1]."""
+    """Return the frequency at T = 1 with which each person was disadvantaged, (n,), in [0, 1]."""
     H, x = centred(evidence)
     n, n0 = H.shape[1], min(evidence.n0, H.shape[1] - 1)
     rng, prior = evidence.rng or np.random.default_rng(0), prior_log_odds(evidence)
@@ -56,7 +52,7 @@ def marginals(evidence: Evidence) -> NDArray[np.float64]:
     fits, work = _fits(H, log_density)
     power = np.tile(_FLATTEST ** np.linspace(1, 0, RUNGS), LADDERS)
     chains = np.arange(power.size)
-    # They begin at random sets that the odds of `ep` favour.
+    # Initial sets are random, favoured by the odds of `ep`.
     belief = np.clip(posterior(evidence).log_odds, -30, 30)
     members = np.argsort(-belief + rng.gumbel(size=(power.size, n)), axis=1, kind="stable")[:, :n0].copy()
     inside = np.zeros((power.size, n), np.bool_)
@@ -91,7 +87,7 @@ def marginals(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def _fits(H: NDArray[np.float64], log_density: Densities) -> tuple[Densities, int]:
-    """Say how well each of n people would do with residuals, (chains, m): (chains, n); and what a chain's cost."""
+    """Return a function from residuals, (chains, m), to everybody's log-likelihood, (chains, n), and its cost."""
     m, n = H.shape
     low, high = H.min(axis=1), H.max(axis=1)
     is_high = np.where((high - low)[:, None] > 0, (high[:, None] == H), 0.0)
@@ -109,7 +105,7 @@ def _fits(H: NDArray[np.float64], log_density: Densities) -> tuple[Densities, in
 
 
 def _density(evidence: Evidence) -> Densities:
-    """Give the log-density of x's error; for exact answers a narrow Gaussian."""
+    """Return the log-density of x's error; for exact answers a narrow Gaussian."""
     if exact(evidence) or evidence.noise is None:
         return Gaussian(_EXACT).log_density
     law = rescaled(evidence.noise, evidence.n0 * evidence.n1 / (evidence.n0 + evidence.n1))

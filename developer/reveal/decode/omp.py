@@ -1,18 +1,18 @@
 """Orthogonal matching pursuit (Pati, Rezaiifar, Krishnaprasad, Asilomar 1993; Tropp, Gilbert, IEEE Trans. IT 2007).
 
 A greedy decoder for ``B z = y`` in orthonormal rows (affine.py), one of which says that the sum of z is N0. It names
-one person after the other as disadvantaged: the one whose column, scaled to norm 1, goes best with what is left of y.
-Since z is not negative, only a positive product speaks for somebody. What is left is then made orthogonal to all
-columns chosen, which amounts to fitting their coefficients anew by least squares.
+one person after the other as disadvantaged: the one whose column, scaled to norm 1, has the largest product with the
+residual of y. Since z is not negative, only a positive product counts. The residual is then made orthogonal to all
+columns chosen, which amounts to a new least squares fit of the coefficients.
 
-A z of 0 and 1 allows two things more. Once at least N0 people are named, those with the N0 largest coefficients are a
-group that either replays every answer or not: the end is certain. And while it does not, going on to name more than N0
-people does no harm, since the wrong ones among them get the coefficient 0 as soon as all the right ones are there. For
-100 people, 10 of them disadvantaged, and rows within 0.1 of h0, this found everybody in 39 of 40 trials with 35
-answers, in 30 with 30. Where the disadvantaged are the majority, it names the advantaged.
+A z of 0 and 1 allows two extensions. Once at least N0 people are named, those with the N0 largest coefficients are a
+group that either reproduces every answer or not: the end is certain. Until then, naming more than N0 people does no
+harm, since the wrong ones among them get the coefficient 0 as soon as all the right ones are named. For 100 people, 10
+of them disadvantaged, and rows within 0.1 of h0, this found everybody in 39 of 40 trials with 35 answers, in 30 with
+30. Where the disadvantaged are the majority, it names the advantaged.
 
-Scikit-learn's ``orthogonal_mp`` names whoever goes with *or against* what is left, and cannot look whether a group
-replays; importing it takes longer than a small game.
+Scikit-learn's ``orthogonal_mp`` also accepts negative products, and cannot check whether a group reproduces the
+answers; importing it takes longer than a small game.
 """
 
 from collections.abc import Callable
@@ -24,15 +24,14 @@ from developer.reveal.decode.affine import largest, replays, solutions_of_size, 
 from developer.reveal.decode.decoder import Evidence
 
 DEPENDENT = 1e-8
-"""A column, of norm 1, with less than this outside the span of the chosen ones adds nothing."""
+"""Smallest norm of a column (of norm 1) outside the span of the chosen ones at which it is still added."""
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
     """Estimate v from a group named greedily.
 
-    Entries are 1/N1 and -1/N0 only where a group was found that replays every answer; else they come from the
-    coefficients that the first N0 people got. The sizes are needed; the law of the noise and the features are not
-    looked at.
+    Entries are 1/N1 and -1/N0 only where a group reproduces every answer; else they come from the coefficients of the
+    first N0 people. The sizes are required; the noise distribution and the features are not used.
     """
     rows, n0, n1 = evidence.rows, evidence.n0, evidence.n1
     eta = sums(evidence)
@@ -49,12 +48,12 @@ def _pursue(
     size: int,
     replaying: Callable[[NDArray[np.float64]], bool],
 ) -> NDArray[np.float64]:
-    """Name people until ``size`` of them replay the answers; give their indicator, or else coefficients, (n,)."""
+    """Return the indicator, (n,), of ``size`` people who reproduce the answers, or else coefficients."""
     from scipy.linalg import solve_triangular
 
     equations = solutions_of_size(rows, values, size)
     k, n = equations.basis.shape
-    norms = np.linalg.norm(equations.basis, axis=0)  # never 0: all are in the row that says the size
+    norms = np.linalg.norm(equations.basis, axis=0)  # never 0: all are in the row of the size
     columns = equations.basis / norms
     named: list[int] = []
     # columns[:, named] = Q' R, and the coefficients solve R coefficients = projected.
@@ -89,5 +88,5 @@ def _pursue(
             if replaying(group):
                 return group
             estimate = z if estimate is None else estimate
-    # Fewer equations than people to name leave no more to say than this.
+    # With fewer equations than people to name, this is the best estimate.
     return coefficients() if estimate is None else estimate

@@ -1,10 +1,10 @@
-r"""The score test: how much each person would improve the fit, to first order, where nothing is known of the others.
+r"""The score test: each person's first-order effect on the likelihood, with all others at their mean.
 
-At the mean-field point z = N0/n a row's gap has the Gaussian spread that others' attributes give it, and its error the
-public law. With g the slope of the log-density of both together (`likelihood.smeared`) and ``x = (h - hbar) z + error /
-c`` as in `ep`, the likelihood's slope along z_j is the sum of g_i (h_ij - hbar_i) over rows; to first order it is the
-log-likelihood ratio of z_j = 1 to z_j = 0. For Cauchy noise g is bounded, so that one wild answer spoils little. It
-takes m n steps.
+At the mean-field point z = N0/n a row's gap has the Gaussian spread of the others' attributes, and its error the public
+distribution. With g the slope of the log-density of both together (`likelihood.smeared`) and ``x = (h - hbar) z + error
+/ c`` as in `ep`, the likelihood's slope along z_j is the sum of g_i (h_ij - hbar_i) over rows; to first order it is the
+log-likelihood ratio of z_j = 1 to z_j = 0. For Cauchy noise g is bounded, so one outlier does little harm. It takes m n
+steps.
 """
 
 import numpy as np
@@ -25,12 +25,12 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def ratios(evidence: Evidence) -> NDArray[np.float64]:
-    """Return the log-likelihood ratios of being disadvantaged to being advantaged, (n,), to first order."""
+    """Return the first-order log-likelihood ratios, (n,), of being disadvantaged to being advantaged."""
     H, x = centred(evidence)
     n0, n1, n = evidence.n0, evidence.n1, H.shape[1]
     law = Gaussian(0.0) if exact(evidence) else rescaled(evidence.noise or Gaussian(0.0), n0 * n1 / (n0 + n1))
     share = n0 / (n0 + n1)
-    # Of a sum over N0 people drawn without replacement.
+    # The variance of a sum over N0 people drawn without replacement.
     variance = share * (1 - share) * n / max(n - 1, 1) * (H * H).sum(axis=1)
     telling = variance > 1e-18
     _, g, _ = smeared(law, x[telling], variance[telling])

@@ -1,4 +1,4 @@
-"""Asking: the strategies of Attribute-Reveal (Hamman, Chen, Dutta, FAccT 2023)."""
+"""The strategies of Attribute-Reveal (Hamman, Chen, Dutta, FAccT 2023)."""
 
 from dataclasses import replace
 from functools import partial
@@ -37,20 +37,20 @@ from developer.reveal.strategies.strategy import (
 )
 from fairwall.plugins import Plugin, Table
 
-# The decoders that need no rank n, the paper's first.
+# The decoders that work below rank n, the paper's first.
 _ANY = ("l1", "lstsq", "box", "omp", "score", "ep", "mcmc", "best")
 
 _GAPS = SIGNED | ABSOLUTE | ODDS | RATIO
 
 
 def _checked(plugin: Plugin, strategy: Strategy) -> Strategy:
-    """See to what a plug-in's strategy reads, and what it finds."""
+    """Return a plug-in's strategy, wrapped so that the metric it is given and its result are checked."""
     plugin.require(isinstance(strategy, Strategy), "is no Strategy")
 
-    def play(hand: Hand) -> Reveal:
-        metric, n = hand.terms.metric, hand.people
+    def play(inputs: Hand) -> Reveal:
+        metric, n = inputs.terms.metric, inputs.people
         plugin.require(metric in strategy.metrics, f"reads {', '.join(sorted(strategy.metrics))}, not {metric}")
-        found = plugin.call(strategy.play, hand)
+        found = plugin.call(strategy.play, inputs)
         plugin.require(isinstance(found, Reveal), "found no Reveal")
         guess, targeted = np.asarray(found.guess), np.asarray(found.targeted)
         plugin.require(guess.shape == (n,) and np.isin(guess, (0, 1)).all(), f"its guess is not 0 or 1 for each of {n}")
@@ -64,7 +64,7 @@ def _checked(plugin: Plugin, strategy: Strategy) -> Strategy:
 
 
 def _elsewhere(name: str) -> Strategy:
-    """Stand for a plug-in's strategy where it is not run; what it can do, it says itself."""
+    """Return a placeholder for a plug-in's strategy in a process that does not run it; its real limits are unknown."""
 
     def play(_: Hand) -> Reveal:
         raise NotImplementedError
@@ -128,7 +128,7 @@ STRATEGIES: Table[Strategy] = Table(
 
 
 def takes(strategy: str, decoder: str) -> bool:
-    """Say whether a strategy can be combined with a decoder: one of its own, or where either is a plug-in's, any."""
+    """Return whether a strategy can be combined with a decoder: one of its list, or any where either is a plug-in's."""
     own = STRATEGIES[strategy].decoders
     of_others = STRATEGIES.has_of_others(strategy) or DECODERS.has_of_others(decoder)
     return decoder in own or (bool(own) and of_others and decoder in DECODERS)

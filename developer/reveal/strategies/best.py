@@ -1,25 +1,25 @@
-r"""The strongest attack there is here on what is public: metric, mechanism, precision, how many answers there may be.
+r"""The strongest attack available for the public facts: metric, mechanism, precision and number of answers.
 
 * **Exact answers** are packed, by `splitting`: no other strategy needs fewer. One ordinary answer about few people
   whose number is public is met in the middle. Where answers are so coarse that a person's weight can hide below their
   last digit, c b < 2 10^-d with c = 1/N0 + 1/N1 >= 4/n and b the most that a score may move, they are statistics.
 * **Verdicts** and **predictive parity** have strategies of their own.
-* **Few sums**, of which `cells` make all answers: rows that make these sums our own.
-* **Statistics**, all other answers: rows that toss a coin for every score, between the two ends of what it may be, and
-  the decoder that suits the law of the noise. Of the absolute value of a gap we ask close to a row whose own gap keeps
-  the sign, and read the answers both ways.
+* **Few sums**, from which `cells` computes all answers: rows that make these sums the strategy's own partition.
+* **Statistics**, all other answers: rows that toss a coin for every score, between the two ends of its range, and the
+  decoder that suits the noise distribution. Absolute gaps are queried close to a row whose own gap fixes the sign, and
+  read with both signs.
 
 **How many noisy answers.** Noise grows with their number m, so more are not always better. To one person's score test
 the m answers are worth d^2 = m (c s)^2 / (c^2 s^2 n V + S(m)^2): s is the standard deviation of a row's scores, S(m)
-the noise, and n V what the other people add, V = p (1-p) at first, p = N0/n. (Where noise is not Gaussian, in place of
-the fraction stands the Fisher information of both together.) But what d^2 tells of them leaves a V that is smaller, the
+the noise, and n V the other people's contribution, V = p (1-p) at first, p = N0/n. (Where noise is not Gaussian, the
+fraction is replaced by the Fisher information of both together.) But the others become known too, so V shrinks to the
 mean variance of a coin of odds p/(1-p) seen through noise at d^2, and so on to a fixed point: state evolution (Donoho,
-Maleki, Montanari 2009), by which a decoder that finds all out together ends. We take the m that makes that d^2 largest,
-and where all are known by it the one that makes the first largest: it need not be larger than about three times what
-exact answers would take, log2 C(n, N0) / log2 sqrt(2 pi e n p (1-p) s^2).
+Maleki, Montanari 2009), where a joint decoder ends. The best m has the largest d^2 there; among the m at which all
+people are known, the largest first d^2. No m above about three times what exact answers would take, log2 C(n, N0) /
+log2 sqrt(2 pi e n p (1-p) s^2), is needed.
 
 **A public N0 that is sold all the same.** The first batch of `counts` buys N0, at a share of the batch's epsilon that
-falls with its size. Who knows N0 asks few rows first, and leaves the rest to the sums that follow: `_size_apart`.
+falls with its size. A strategy that knows N0 queries few rows first, and leaves the rest to later sums: `_size_apart`.
 """
 
 from __future__ import annotations
@@ -45,88 +45,89 @@ from fairwall.laws.noise import Gaussian, Law
 from fairwall.laws.precision import DECIMALS
 
 _HUNCH = math.log(0.6 / 0.4)
-"""What is made of a guess by h0's scores: that of Adult is right for 60% of either group."""
+"""Log-odds given to the guess by h0's scores: Adult's is right for 60% of either group."""
 
 _ENOUGH = 3.0
-"""How many times the information bound random rows take."""
+"""Multiple of the information bound that random rows take."""
 
 _ENOUGH_PEOPLE = 45
-"""How many answers for 100 people randomised response is asked for: they cost nothing more than the first."""
+"""Number of answers per 100 people from randomised response: only the first costs anything."""
 
 _REPLAYS = 1e-7
-"""What gaps of noisy attributes may be off by, after they were scaled back."""
+"""Error of gaps of noisy attributes after scaling back."""
 
 _LEAST_MOVE = 0.1
-"""How far from a row whose gap keeps its sign absolute gaps are asked for."""
+"""Largest distance of rows from the base row whose gap fixes the sign, for absolute gaps."""
 
 _KNOWN, _LEAST_LEFT = 50.0, 1e-3
-"""The d^2 at which of 10,000 people two are not known, and the least that others may add, in people."""
+"""The d^2 at which two of 10,000 people are unknown, and the smallest contribution of the others, in people."""
 
 _ROUNDS, _POINTS, _GRID = 20, 31, np.sinh(np.linspace(-7, 7, 141))
-"""How often state evolution is iterated, and where integrals are evaluated."""
+"""Iterations of state evolution, and the points of the integrals."""
 
 _SIZE_ROWS = 3
-"""How many rows N0 is sold with where it is public: with fewer its noise moves more of the sums to an end."""
+"""Number of rows in the batch that buys a public N0; with fewer, N0's noise clips more of the sums."""
 
 
-def play(hand: Hand) -> Reveal:
-    """Play the strategy that suits what is public."""
-    terms = hand.terms
+def play(inputs: Hand) -> Reveal:
+    """Play the strategy that suits the public facts."""
+    terms = inputs.terms
     if terms.mechanism == "pass-fail":
-        return verdicts.play(hand)
+        return verdicts.play(inputs)
     exact = math.isinf(terms.epsilon)
     if terms.metric in PRECISION:
         if not exact:
             raise ValueError("predictive parity can be read from exact answers only")
-        return predictive_parity.play(hand)
+        return predictive_parity.play(inputs)
     if terms.mechanism == "round":
         kept = min(terms.precision, DECIMALS) if isinstance(terms.precision, int) else DECIMALS
         terms = replace(terms, precision=kept)
-        hand = replace(hand, terms=terms)
-    if exact and readable(hand):
-        ordinary = hand.queries == 1 and terms.n0 is not None and is_listable(hand.people, terms.n0)
+        inputs = replace(inputs, terms=terms)
+    if exact and readable(inputs):
+        ordinary = inputs.queries == 1 and terms.n0 is not None and is_listable(inputs.people, terms.n0)
         plain = terms.metric in PLAIN and terms.precision == "float64"
-        return meet.play(hand) if ordinary and plain else splitting.play(hand)
-    hand = replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or hunch(hand))
+        return meet.play(inputs) if ordinary and plain else splitting.play(inputs)
+    inputs = replace(inputs, decode=inputs.decode or decoder.decode, llr=inputs.llr or hunch(inputs))
     if terms.metric in ABSOLUTE | ODDS:
-        return _both_signs(hand)
+        return _both_signs(inputs)
     if terms.noise_on in ("cube", "cells", "directions"):
-        return _few_sums(hand)
+        return _few_sums(inputs)
     if terms.noise_on == "any":
-        return _either_reading(hand)
-    if terms.noise_on == "sums" and terms.first and hand.queries > _SIZE_ROWS:
-        return _size_apart(hand)
-    queries = fewest(hand)
-    hand.auditor.give_up(hand.queries - queries)
+        return _either_reading(inputs)
+    if terms.noise_on == "sums" and terms.first and inputs.queries > _SIZE_ROWS:
+        return _size_apart(inputs)
+    queries = fewest(inputs)
+    inputs.auditor.give_up(inputs.queries - queries)
     return reveal_from_rows(
-        replace(hand, queries=queries), lambda own: coins(own.base(), own.perturbation, own.queries, own.rng)
+        replace(inputs, queries=queries),
+        lambda limited: coins(limited.base(), limited.perturbation, limited.queries, limited.rng),
     )
 
 
-def readable(hand: Hand) -> bool:
-    """Say whether exact answers are precise enough to be packed."""
-    precision = hand.terms.precision
+def readable(inputs: Hand) -> bool:
+    """Return whether exact answers are precise enough to be packed."""
+    precision = inputs.terms.precision
     if not isinstance(precision, int):
         return True
-    return min(hand.perturbation, 1.0) * 4 / hand.people >= 2 * 10.0**-precision
+    return min(inputs.perturbation, 1.0) * 4 / inputs.people >= 2 * 10.0**-precision
 
 
 def coins(base: NDArray[np.float64], reach: float, queries: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Toss a coin for every score, between the ends of what it may be, so far from h0's, (n,); (m, n) in [0, 1]."""
+    """Return rows, (m, n), whose scores are at either end of [0, 1] within `reach` of h0's, (n,), by coin toss."""
     low, high = np.maximum(base - reach, 0.0), np.minimum(base + reach, 1.0)
     return np.where(rng.integers(0, 2, (queries, base.size)) == 1, high, low)
 
 
-def fewest(hand: Hand) -> int:
-    """Choose how many noisy answers to ask for, at least 1 and at most the hand's queries."""
-    n, terms = hand.people, hand.terms
+def fewest(inputs: Hand) -> int:
+    """Return the best number of noisy answers, at least 1 and at most ``inputs.queries``."""
+    n, terms = inputs.people, inputs.terms
     if terms.noise_on == "attributes":
-        return min(hand.queries, n)  # the first is paid for, the others are free
+        return min(inputs.queries, n)  # the first is paid for, the others are free
     n0 = few_sums.usual_size(n) if terms.n0 is None else terms.n0
     c, others = 1 / n0 + 1 / (n - n0), n0 * (n - n0) / n
-    variance = 0.25 if hand.perturbation >= 1 else hand.perturbation**2
+    variance = 0.25 if inputs.perturbation >= 1 else inputs.perturbation**2
     told = 0.5 * math.log2(max(2 * math.pi * math.e * others * variance, 4.0))
-    most = min(hand.queries, max(1, math.ceil(_ENOUGH * math.log2(math.comb(n, n0)) / told)))
+    most = min(inputs.queries, max(1, math.ceil(_ENOUGH * math.log2(math.comb(n, n0)) / told)))
 
     laws = [
         law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1]) or Gaussian(0.0)
@@ -152,32 +153,30 @@ def fewest(hand: Hand) -> int:
 
 
 def _information(law: Law, variance: float) -> float:
-    """Return the Fisher information that a number has of where it is, seen through a law and a Gaussian spread."""
+    """Return the Fisher information about the location of a number observed with noise and a Gaussian spread."""
     r = (math.sqrt(variance) + law.median_abs()) * _GRID
     log, slope, _ = smeared(law, r, np.full(r.size, variance))
     density = np.exp(log) * np.gradient(r)
     return float((density * slope**2).sum() / density.sum())
 
 
-def hunch(hand: Hand) -> Callable[[], NDArray[np.float64]]:
-    """Take the guess made without asking for what it usually is worth: answers that say nothing leave it as it is."""
-    return lambda: np.where(hand.prior() == 0, _HUNCH, -_HUNCH)
+def hunch(inputs: Hand) -> Callable[[], NDArray[np.float64]]:
+    """Return log-odds, (n,), of the prior guess at its usual worth; uninformative answers leave it unchanged."""
+    return lambda: np.where(inputs.prior() == 0, _HUNCH, -_HUNCH)
 
 
-def _size_apart(hand: Hand) -> Reveal:
-    """Have N0 sold with the first few rows, and ask the others with all that is left of epsilon.
-
-    Every row has the same share of it, and more noise where N0 is paid from that, too: as if its scores were nearer to
-    1/2, and its noise that of the others.
-    """
-    later = replace(hand, terms=replace(hand.terms, first=False))
+def _size_apart(inputs: Hand) -> Reveal:
+    """Buy N0 with the first few rows, and query the others with the rest of epsilon."""
+    # Every row has the same share of epsilon. Rows of the first batch have more noise, since N0 is paid from it, too:
+    # this is modelled as scores nearer to 1/2 with the later rows' noise.
+    later = replace(inputs, terms=replace(inputs.terms, first=False))
     queries = max(fewest(later), _SIZE_ROWS + 1)
-    hand.auditor.give_up(hand.queries - queries)
-    H = coins(hand.base(), hand.perturbation, queries, hand.rng)
-    gaps = np.append(hand.auditor.gaps(H[:_SIZE_ROWS]), hand.auditor.gaps(H[_SIZE_ROWS:]))
+    inputs.auditor.give_up(inputs.queries - queries)
+    H = coins(inputs.base(), inputs.perturbation, queries, inputs.rng)
+    gaps = np.append(inputs.auditor.gaps(H[:_SIZE_ROWS]), inputs.auditor.gaps(H[_SIZE_ROWS:]))
     evidence = settle(later, None, H, gaps)
     own = {"n0": evidence.n0, "n1": evidence.n1, "queries": _SIZE_ROWS}
-    law = law_of(hand.terms, **own, epsilon=hand.terms.epsilon * _SIZE_ROWS / queries)
+    law = law_of(inputs.terms, **own, epsilon=inputs.terms.epsilon * _SIZE_ROWS / queries)
     assert law is not None, "counts have noise"
     assert evidence.noise is not None, "likewise"
     nearer = np.where(np.arange(queries) < _SIZE_ROWS, evidence.noise.scale / law.scale, 1.0)
@@ -185,22 +184,20 @@ def _size_apart(hand: Hand) -> Reveal:
     return decide(later, replace(evidence, rows=rows, gaps=nearer * evidence.gaps))
 
 
-def _either_reading(hand: Hand) -> Reveal:
-    """Read answers of `recommended`, which are noisy counts' or randomised response's: which is public, but not here.
-
-    The size query, if there is one, goes into the batch, so that one choice answers both. Randomised response's answers
-    are the gaps of noisy attributes, exactly: if some attributes replay them, that is what they are.
-    """
-    queries = min(fewest(replace(hand, terms=replace(hand.terms, mechanism="counts"))), hand.queries)
-    queries = max(queries, min(hand.queries, _ENOUGH_PEOPLE * hand.people // 100))
-    hand.auditor.give_up(hand.queries - queries)
-    H = coins(hand.base(), hand.perturbation, queries, hand.rng)
-    if hand.terms.n0 is None:
-        size_answer, gaps = hand.auditor.sized_gaps(alone(hand.people, 0), H)
+def _either_reading(inputs: Hand) -> Reveal:
+    """Read answers of `recommended`, from noisy counts or randomised response, without knowing which."""
+    # The size query, if any, goes into the batch, so that both have one mechanism. Randomised response's answers are
+    # the exact gaps of noisy attributes: if some attributes reproduce them, the mechanism is known.
+    queries = min(fewest(replace(inputs, terms=replace(inputs.terms, mechanism="counts"))), inputs.queries)
+    queries = max(queries, min(inputs.queries, _ENOUGH_PEOPLE * inputs.people // 100))
+    inputs.auditor.give_up(inputs.queries - queries)
+    H = coins(inputs.base(), inputs.perturbation, queries, inputs.rng)
+    if inputs.terms.n0 is None:
+        size_answer, gaps = inputs.auditor.sized_gaps(alone(inputs.people, 0), H)
     else:
-        size_answer, gaps = None, hand.auditor.gaps(H)
+        size_answer, gaps = None, inputs.auditor.gaps(H)
     for mechanism in ("randomized-response", "counts"):
-        own = replace(hand, terms=replace(hand.terms, mechanism=mechanism))
+        own = replace(inputs, terms=replace(inputs.terms, mechanism=mechanism))
         evidence = settle(own, size_answer, H, gaps)
         reveal = decide(own, evidence)
         told = reveal.guess if reveal.from_answers is None else reveal.from_answers
@@ -210,61 +207,57 @@ def _either_reading(hand: Hand) -> Reveal:
     raise AssertionError("the last reading is taken as it is")
 
 
-def _few_sums(hand: Hand) -> Reveal:
-    """Choose rows so that the sums that are released match our own partition of the people.
-
-    Rows of disjoint people do so for cells; of cubes as few rows serve as of one. Nothing is spent on sizes: a cube's
-    answers say what they were computed with, and who is likelier than others needs none.
-    """
-    n, terms = hand.people, hand.terms
+def _few_sums(inputs: Hand) -> Reveal:
+    """Choose rows so that the released sums match the strategy's own partition of the people."""
+    # Rows of disjoint people do so for cells; for a cube the number of rows is chosen as for one. No size query is
+    # sent: a cube's answers reveal the N0 they were computed with, and a ranking of people needs none.
+    n, terms = inputs.people, inputs.terms
     cells = terms.noise_on == "cells"
-    as_cube = replace(hand, terms=replace(terms, mechanism="cube"))
-    queries = min(hand.queries, _cells_max(hand)) if cells else fewest(as_cube)
-    hand.auditor.give_up(hand.queries - queries + (terms.n0 is None))
+    as_cube = replace(inputs, terms=replace(terms, mechanism="cube"))
+    queries = min(inputs.queries, _cells_max(inputs)) if cells else fewest(as_cube)
+    inputs.auditor.give_up(inputs.queries - queries + (terms.n0 is None))
     if cells:
-        base = hand.base()
-        block = hand.rng.permutation(np.arange(n) * queries // n)
-        low, high = np.maximum(base - hand.perturbation, 0.0), np.minimum(base + hand.perturbation, 1.0)
+        base = inputs.base()
+        block = inputs.rng.permutation(np.arange(n) * queries // n)
+        low, high = np.maximum(base - inputs.perturbation, 0.0), np.minimum(base + inputs.perturbation, 1.0)
         H = np.where(np.equal.outer(np.arange(queries), block), high, low)
     else:
-        H = coins(hand.base(), hand.perturbation, queries, hand.rng)
-    if cells and hand.decode is decoder.decode:
-        # Cells share nobody, so that nothing is left to be found out together; and a wrong N0 does no harm.
-        hand = replace(hand, decode=score.decode)
-    gaps = hand.auditor.gaps(H)
-    return decide(hand, settled(terms, None, H, gaps, size_epsilon=0.0, epsilon=terms.epsilon, rng=hand.rng))
+        H = coins(inputs.base(), inputs.perturbation, queries, inputs.rng)
+    if cells and inputs.decode is decoder.decode:
+        # Cells share nobody, so there is nothing to decode jointly; and a wrong N0 does no harm.
+        inputs = replace(inputs, decode=score.decode)
+    gaps = inputs.auditor.gaps(H)
+    return decide(inputs, settled(terms, None, H, gaps, size_epsilon=0.0, epsilon=terms.epsilon, rng=inputs.rng))
 
 
-def _cells_max(hand: Hand) -> int:
-    """Return into how many cells a batch may cut the people."""
-    n, epsilon, limit = hand.people, hand.terms.epsilon, hand.terms.limit
+def _cells_max(inputs: Hand) -> int:
+    """Return the most cells into which a batch may cut the people."""
+    n, epsilon, limit = inputs.people, inputs.terms.epsilon, inputs.terms.limit
     return max(1, min(n // least_people_within(epsilon, limit), cells_within(max(2, n), epsilon, limit)))
 
 
-def _both_signs(hand: Hand) -> Reveal:
-    """Find a partition from noisy absolute gaps.
-
-    Close to a row with gap g, |g + d v| is (g + d v) times the sign of g. The wrong sign exchanges the groups, and
-    their sizes; of the two readings the one stands that makes the answers likelier.
-    """
-    near = replace(hand, perturbation=min(hand.perturbation, _LEAST_MOVE))
+def _both_signs(inputs: Hand) -> Reveal:
+    """Return a partition from noisy absolute gaps."""
+    # Close to a row with gap g, |g + d v| is (g + d v) times the sign of g. The wrong sign exchanges the groups and
+    # their sizes; the sign with the larger likelihood is kept.
+    near = replace(inputs, perturbation=min(inputs.perturbation, _LEAST_MOVE))
     queries = fewest(near)
-    hand.auditor.give_up(hand.queries - queries)
-    size_answer = hand.auditor.size(alone(hand.people, 0)) if hand.terms.n0 is None else None
-    H = coins(hand.base(), near.perturbation, queries, hand.rng)
-    gaps = hand.auditor.gaps(H)
+    inputs.auditor.give_up(inputs.queries - queries)
+    size_answer = inputs.auditor.size(alone(inputs.people, 0)) if inputs.terms.n0 is None else None
+    H = coins(inputs.base(), near.perturbation, queries, inputs.rng)
+    gaps = inputs.auditor.gaps(H)
     readings = []
     for sign in (1, -1):
-        evidence = settle(hand, size_answer, H, sign * gaps)
-        s = 1 / evidence.n1 - (hand.decode or decoder.decode)(evidence)
+        evidence = settle(inputs, size_answer, H, sign * gaps)
+        s = 1 / evidence.n1 - (inputs.decode or decoder.decode)(evidence)
         guess = s <= 0.5 * (1 / evidence.n1 + 1 / evidence.n0)
         readings.append((likelihood(evidence, guess.astype(np.uint8)), guess, s, evidence.n0))
     _, guess, s, n0 = max(readings, key=lambda reading: reading[0])
-    n, advantaged, public = guess.size, int(guess.sum()), hand.terms.n0
+    n, advantaged, public = guess.size, int(guess.sum()), inputs.terms.n0
     if public is None:
-        # The smaller part is named the disadvantaged, as by the strategy `absolute`.
+        # The smaller part is named disadvantaged, as in `absolute`.
         named, told = (guess if 2 * advantaged >= n else ~guess), 2 * advantaged != n
     else:
-        # Noisy counts are read with the N0 that they were computed with, or in the mirror image with the other size.
+        # Noisy counts are read with the N0 of their computation, or in the mirror image with the other size.
         named, told = (guess if abs(n0 - public) <= abs(n - n0 - public) else ~guess), 2 * public != n
     return replace(everyone(named, s), polarity_known=told)

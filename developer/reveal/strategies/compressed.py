@@ -14,91 +14,88 @@ from developer.reveal.strategies.strategy import Hand, Reveal, everyone
 from fairwall.laws.exposure import one_person
 
 
-def near_base(hand: Hand) -> NDArray[np.float64]:
-    """Add Unif(-b, b) to every score of h0, and clip to [0, 1]; (m, n).
+def near_base(inputs: Hand) -> NDArray[np.float64]:
+    """Return h0's scores plus Unif(-b, b), clipped to [0, 1]; (m, n).
 
     Attribute-Reveal with m << n (Algorithm 2): with small bounded noise, as Theorem 3 allows, rows are models that
     anybody might have trained. The algorithm's line ``eta = SP - H r`` has the wrong sign; see decode/l1.py.
     """
-    b = hand.perturbation
-    return np.clip(hand.base() + hand.rng.uniform(-b, b, (hand.queries, hand.people)), 0, 1)
+    b = inputs.perturbation
+    return np.clip(inputs.base() + inputs.rng.uniform(-b, b, (inputs.queries, inputs.people)), 0, 1)
 
 
-def binary(hand: Hand) -> NDArray[np.float64]:
-    """Toss a coin for every entry; (m, n) of 0 and 1. The best of sensing matrices, and the worst of models."""
-    return hand.rng.integers(0, 2, (hand.queries, hand.people)).astype(np.float64)
+def binary(inputs: Hand) -> NDArray[np.float64]:
+    """Return fair coin tosses, (m, n) of 0 and 1: the best of sensing matrices, and the worst of models."""
+    return inputs.rng.integers(0, 2, (inputs.queries, inputs.people)).astype(np.float64)
 
 
-def gaussian(hand: Hand) -> NDArray[np.float64]:
-    """Draw every score from N(1/2, 1/m), and clip to [0, 1]; (m, n).
+def gaussian(inputs: Hand) -> NDArray[np.float64]:
+    """Return scores drawn from N(1/2, 1/m), clipped to [0, 1]; (m, n).
 
-    Zero-mean entries of variance 1/m are the usual sensing matrix (sections 3.2.1 and 3.2.2), but no scores. Around 1/2
-    most of them are, and the constant changes no gap: it adds ``sum v / 2 = 0``.
+    Zero-mean entries of variance 1/m are the usual sensing matrix (sections 3.2.1 and 3.2.2), but not scores. Shifted
+    by 1/2 most are in [0, 1], and the constant changes no gap: it adds ``sum v / 2 = 0``.
     """
-    m = hand.queries
-    return np.clip(hand.rng.normal(0.5, m**-0.5, (m, hand.people)), 0, 1)
+    m = inputs.queries
+    return np.clip(inputs.rng.normal(0.5, m**-0.5, (m, inputs.people)), 0, 1)
 
 
-def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) -> Reveal:
-    """Ask for the sizes, unless they are public, and for the gaps of the rows; decode; find the disadvantaged.
+def reveal_from_rows(inputs: Hand, rows: Callable[[Hand], NDArray[np.float64]]) -> Reveal:
+    """Query the sizes, unless they are public, and the gaps of the rows; decode; return the disadvantaged.
 
-    ``s = r - v`` is ``1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere; we split in the middle. The rows, (m, n), are
-    made when their time has come.
+    ``s = r - v`` is ``1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere; the threshold is in the middle.
     """
-    decode = hand.decode or l1.decode
+    decode = inputs.decode or l1.decode
     # First, because the rows may have to wait for h0, and meanwhile this answer can be on its way.
-    n0 = hand.terms.n0
-    size_answer = hand.auditor.size(alone(hand.people, 0)) if n0 is None else None
-    H = rows(hand)
-    gaps = hand.auditor.gaps(H)
+    n0 = inputs.terms.n0
+    size_answer = inputs.auditor.size(alone(inputs.people, 0)) if n0 is None else None
+    H = rows(inputs)
+    gaps = inputs.auditor.gaps(H)
     if decode in STATISTICAL:
-        evidence = settle(hand, size_answer, H, gaps)
+        evidence = settle(inputs, size_answer, H, gaps)
     else:
-        # As the paper has it: the sizes nearest to the answer.
+        # As in the paper: the sizes nearest to the answer.
         if size_answer is not None:
-            n0 = group_sizes(size_answer, hand.people)[0]
+            n0 = group_sizes(size_answer, inputs.people)[0]
         assert n0 is not None, "public or asked for"
-        evidence = Evidence(H, gaps, n0, hand.people - n0, rng=hand.rng)
-    return decide(replace(hand, decode=decode), evidence)
+        evidence = Evidence(H, gaps, n0, inputs.people - n0, rng=inputs.rng)
+    return decide(replace(inputs, decode=decode), evidence)
 
 
-def decide(hand: Hand, evidence: Evidence) -> Reveal:
-    """Decode with the hand's decoder, and once more with what features say, where anything does."""
-    decode = hand.decode or l1.decode
+def decide(inputs: Hand, evidence: Evidence) -> Reveal:
+    """Decode with ``inputs.decode``, and once more with the features' likelihood ratios where there are any."""
+    decode = inputs.decode or l1.decode
     alone_guess = _split(evidence, decode)
     if decode in STATISTICAL:
-        alone_guess = replace(alone_guess, confidence=_confidence(hand, evidence, alone_guess))
-    if hand.llr is None:
+        alone_guess = replace(alone_guess, confidence=_confidence(inputs, evidence, alone_guess))
+    if inputs.llr is None:
         return alone_guess
-    if hand.terms.noise_on == "attributes":
-        # What was decoded are attributes of which each tells the true one with odds e^epsilon.
-        told = np.where(alone_guess.guess == 0, hand.terms.epsilon, -hand.terms.epsilon)
-        both = everyone(told + hand.llr() <= 0, alone_guess.reconstruction)
+    if inputs.terms.noise_on == "attributes":
+        # Each decoded attribute is the true one with odds e^epsilon.
+        told = np.where(alone_guess.guess == 0, inputs.terms.epsilon, -inputs.terms.epsilon)
+        both = everyone(told + inputs.llr() <= 0, alone_guess.reconstruction)
     else:
-        both = _split(replace(evidence, llr=hand.llr()), decode)
-        # Where answers alone decide, features can but lead a decoder into a corner from which it does not find back.
+        both = _split(replace(evidence, llr=inputs.llr()), decode)
+        # Where answers alone decide, features can only lead a decoder to a wrong fixed point.
         decided = int((alone_guess.guess == 0).sum()) == evidence.n0
         if decided and likelihood(evidence, alone_guess.guess) > likelihood(evidence, both.guess):
             both = alone_guess
     return replace(both, from_answers=alone_guess.guess, confidence=alone_guess.confidence)
 
 
-def _confidence(hand: Hand, evidence: Evidence, alone_guess: Reveal) -> NDArray[np.float64]:
-    """Give the probabilities at even odds that were decoded, where delta is 0 none beyond what epsilon allows.
-
-    That is e^(2 epsilon), since N0 is known (`fairwall.laws.exposure`). Decoded is also how probable it is of each of
-    noisy attributes that it is true.
-    """
+def _confidence(inputs: Hand, evidence: Evidence, alone_guess: Reveal) -> NDArray[np.float64]:
+    """Return the decoded probabilities at even odds, where delta is 0 clipped to what epsilon allows."""
+    # The limit is e^(2 epsilon), since N0 is known (`fairwall.laws.exposure`). For noisy attributes the decoded value
+    # is the probability that each is true.
     assert alone_guess.reconstruction is not None
     z = np.clip(alone_guess.reconstruction / (1 / evidence.n0 + 1 / evidence.n1), 0.0, 1.0)
-    sure = one_person(hand.terms.epsilon)
-    return np.clip(z, 1 - sure, sure) if evidence.noise is None or not hand.terms.delta else z
+    sure = one_person(inputs.terms.epsilon)
+    return np.clip(z, 1 - sure, sure) if evidence.noise is None or not inputs.terms.delta else z
 
 
-def settle(hand: Hand, size_answer: float | None, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
-    """Weigh the sizes by what the law of the noise makes of all answers: a batch's, and the size query's, if any."""
-    size_share, share = hand.terms.shares(len(H))
-    return settled(hand.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=hand.rng)
+def settle(inputs: Hand, size_answer: float | None, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
+    """Return the evidence at the sizes that all answers make likeliest: the batch's, and the size query's, if any."""
+    size_share, share = inputs.terms.shares(len(H))
+    return settled(inputs.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=inputs.rng)
 
 
 def _split(evidence: Evidence, decode: Decoder) -> Reveal:

@@ -1,4 +1,4 @@
-"""Asking one question after another, each chosen by what the answers before it leave possible."""
+"""Adaptive queries: one row after another, each chosen by means of the answers before."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,17 +7,17 @@ from developer.reveal.strategies.strategy import Hand
 
 
 class OutOfQueries(Exception):
-    """There is no answer left to ask for."""
+    """The query limit is reached."""
 
 
 class OneByOne:
-    """Asks about single rows, as many as the hand's queries allow."""
+    """A sender of single rows, up to the strategy's number of queries."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._auditor, self._left = hand.auditor, hand.queries
+    def __init__(self, inputs: Hand) -> None:
+        self._auditor, self._left = inputs.auditor, inputs.queries
 
     def ask(self, row: NDArray[np.float64]) -> float:
-        """Ask about one row, (n,)."""
+        """Return the gap of one row, (n,); raises `OutOfQueries` at the limit."""
         if self._left <= 0:
             raise OutOfQueries
         self._left -= 1
@@ -25,7 +25,7 @@ class OneByOne:
 
 
 def log_choose(n: NDArray[np.int64] | int, k: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give the logarithm of how many sets of k people there are among n."""
+    """Return the natural logarithm of the number of k-subsets of n people."""
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, np.max(n) + 1)))])
     logs: NDArray[np.float64] = log_factorial[n] - log_factorial[k] - log_factorial[n - k]
     return logs

@@ -1,10 +1,10 @@
-"""How far an answer may be from the gap it stands for, and how to tell from answers how they are written down.
+"""Bounds on the rounding error of exact answers, and detection of the answers' number format.
 
 An exact gap is ``S1 / N1 - S0 / N0`` in float64, with sums ``S1`` and ``S0`` that are exact where every score is a
-multiple of one power of two and the sums stay below 2^53 of it (`fairwall.laws.values.sums_over`). What is left are
-three roundings to nearest: one for each quotient and one for the difference. Each is off by at most half a unit in the
-last place of its result, 2^(k-54) for a result below 2^k. Writing the gap down as a float32 adds half a unit in *its*
-last place, 2^(k-25); rounding to d decimals adds 10^-d / 2.
+multiple of one power of two and the sums stay below 2^53 of it (`fairwall.laws.values.sums_over`). Three roundings to
+nearest remain: one for each quotient and one for the difference. Each is off by at most half a unit in the last place
+of its result, 2^(k-54) for a result below 2^k. Conversion to float32 adds half a unit in *its* last place, 2^(k-25);
+rounding to d decimals adds 10^-d / 2.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from fairwall.laws.precision import DECIMALS_MAX, Precision
 
 PRECISIONS: tuple[Precision, ...] = (*range(DECIMALS_MAX + 1), "float32", "float64")
-"""What an answer's precision may be where nobody says. Every double is its own rounding to float64."""
+"""The formats an answer may have where none is public. Every double is its own rounding to float64."""
 
-# Scaling by 10^d rounds too, so that a gap may be rounded the wrong way where it lies next to a tie.
+# Scaling by 10^d rounds too, so a gap next to a tie may be rounded the wrong way.
 _NEXT_TO_A_TIE = 1 + 2.0**-30
 
 
@@ -27,13 +27,11 @@ def error(
     rate0: NDArray[np.float64],
     gap: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Bound how far an answer is from the true gap.
+    """Return an upper bound on the distance of an answer from the true gap.
 
-    Parameters
-    ----------
-    precision : how answers are written down.
+    precision : the answers' number format.
     rate1, rate0 : upper bounds for ``S1 / N1`` and ``S0 / N0``, (k,), at least 0.
-    gap : upper bounds for the gap's size, (k,).
+    gap : upper bounds for the gap's absolute value, (k,).
     """
     total = _half_ulp(rate1, 53) + _half_ulp(rate0, 53) + _half_ulp(gap, 53)
     if precision == "float32":
@@ -42,7 +40,7 @@ def error(
 
 
 def possible(precisions: Sequence[Precision], answer: float) -> tuple[Precision, ...]:
-    """Give those of the precisions in which an answer can be written down."""
+    """Return the formats among `precisions` that can represent an answer."""
     return tuple(precision for precision in precisions if _fits(precision, answer))
 
 

@@ -1,39 +1,38 @@
-r"""Reveal from the gap of precision, which looks at nobody by themselves: PPV = TP1/PP1 - TP0/PP0.
+r"""Reveal from the gap of precision, a ratio of counts: PPV = TP1/PP1 - TP0/PP0.
 
 Accept a set S of P people of whom T have y = 1, both public. Let p and t count the disadvantaged among them:
 
     PPV(S) = (T - t)/(P - p) - t/p = (T p - P t) / (p (P - p)),   and 0 where p is 0 or P.
 
-**One answer is two counts.** Where P is a prime and 0 < T < P, one exact answer tells both p and t: modulo P the
-fraction is T p / (-p^2) = -T/p, which differs for all p in 1..P-1, and given p the gap falls with t. It is never 0,
-so that a 0 says that all of S are in one group. Two values differ by at least ``1 / (p (P-p) p' (P-p')) >= 16/P^4``,
-far more than float64 rounds for a P up to 5000. For other sets we compare the answers of all counts that are still
-possible, as they would come out in floats, and use a set only if all of them differ.
+**One answer gives two counts.** Where P is a prime and 0 < T < P, one exact answer determines both p and t: modulo P
+the fraction is T p / (-p^2) = -T/p, which differs for all p in 1..P-1, and given p the gap falls with t. It is never 0,
+so a 0 means that all of S are in one group. Two values differ by at least ``1 / (p (P-p) p' (P-p')) >= 16/P^4``, far
+more than float64 rounds for a P up to 5000. For other sets the answers of all counts that are still possible are
+compared, as floats, and a set is used only if all of them differ.
 
-So each answer weighs two sets at once, one in each label's class: how many of them are disadvantaged? It is counterfeit
-coins on a spring scale, twice side by side.
+So each answer weighs two sets at once, one per label: it counts the disadvantaged in each. This is the problem of
+counterfeit coins on a spring scale, twice in parallel.
 
-**What is asked.** First everybody, or as many as make a prime. Then in each class people stand in cells whose numbers
-of disadvantaged people are known. A cell is cut in two halves; the open numbers of several cells' first halves have a
-joint law, uniform over who may be disadvantaged, and we weigh the union of those first halves whose sum has the
-largest entropy of some that are tried. Sums of several halves tell more than one half does: 12 equal chances take
-about 7 weighings. A number that is settled makes two cells of one, until all are of one group.
+**Queries.** First everybody, or as many as make a prime. Then in each class people stand in cells with known numbers of
+disadvantaged people. A cell is cut in two halves; the open numbers of several cells' first halves have a joint
+distribution, uniform over the possible disadvantaged sets. Of some random unions of first halves the one whose sum has
+the largest entropy is weighed. Sums of several halves tell more than one half does: 12 equal chances take about 7
+weighings. A settled number makes two cells of one, until all cells are of one group.
 
-**Counts are always readable in the end.** Add what is known as a whole (cells not cut, people known) to vary P, T and
-the offsets of t and p. Should no choice tell all counts apart, weigh one half alone: beside a mixed cell of the other
-label, with d disadvantaged among s, the gap falls with k = t for a half of w with y = 1, since both
-``(w-k)/(w-k+s-d)`` falls and ``k/(k+d)`` grows; with y = 0 it grows with k. Beside one known person of the other
-label the gap is 0 at one end and ``-1/(w-k+1)`` or the like elsewhere: distinct, too.
+**Counts are always readable in the end.** Adding known wholes (uncut cells, known people) varies P, T and the offsets
+of t and p. If no choice separates all counts, weigh one half alone: beside a mixed cell of the other label, with d
+disadvantaged among s, the gap falls with k = t for a half of w with y = 1, since both ``(w-k)/(w-k+s-d)`` falls and
+``k/(k+d)`` grows; with y = 0 it grows with k. Beside one known person of the other label the gap is 0 at one end and
+``-1/(w-k+1)`` or similar elsewhere: distinct, too.
 
-**Who can be told apart.** With labels all alike every gap is 0, and nothing is ever learnt. With both labels and both
-groups there, everything is: two people of unlike labels have the gap 0 if they are in one group, else +1 or -1, which
-says who is where; and if no such two differed, all people would be in one group.
+**Who can be identified.** If all labels are the same every gap is 0, and nothing is ever learnt. With both labels and
+both groups present everything is: two people of different labels have the gap 0 if they are in one group, else +1 or
+-1, which identifies both; and if no two such people differed, all people would be in one group.
 
 **The bound.** An answer about half of each class has the entropy of (t, p): with 25 of 100 people of y = 1 and 10
-disadvantaged 4.5 bits of the 44 needed, so that about 10 answers are the least; with 250 of 1000 and 104, 7.9 of 477,
-about 61. What is asked here, 20 seeds each: 16 to 24 (median 20.5), and 107 to 134 (124.5). The larger class is what
-takes long: with 50 of 100 people of y = 1 it is 12 to 19 (16). Decisions are 0 or 1 here, and no score of h0 is near
-them.
+disadvantaged 4.5 bits of the 44 needed, so about 10 answers are the least; with 250 of 1000 and 104, 7.9 of 477, about
+61. This strategy's numbers, 20 seeds each: 16 to 24 (median 20.5), and 107 to 134 (124.5). The larger class takes
+longest: with 50 of 100 people of y = 1 it is 12 to 19 (16). Decisions are 0 or 1 here, and no score of h0 is near them.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,16 +48,16 @@ from developer.reveal.strategies.one_by_one import OneByOne, OutOfQueries, log_c
 from developer.reveal.strategies.strategy import Hand, Reveal, everyone
 
 _WORLDS_MAX = 2**13
-"""How many joint numbers of a class's halves are kept, at most, when a cell is added to them."""
+"""Most joint numbers of a class's halves that are kept when a cell is added."""
 
 _UNIONS = 64
-"""How many unions of halves are compared."""
+"""Number of unions of halves that are compared."""
 
 _TRIES = 40
-"""How many additions of people with known numbers are tried."""
+"""Number of random additions of people with known numbers that are tried."""
 
 _APART = 1e-13
-"""How far the answers of two counts must be apart to be told apart."""
+"""Smallest difference at which the answers of two counts can be separated."""
 
 _Ints: TypeAlias = NDArray[np.int64]
 _Mask: TypeAlias = NDArray[np.bool_] | None
@@ -66,7 +65,7 @@ _Mask: TypeAlias = NDArray[np.bool_] | None
 
 @dataclass(frozen=True, eq=False)
 class _Cell:
-    """People of one label, and how many of them are disadvantaged; None where not even that is known."""
+    """People of one label, and the number of disadvantaged among them; None where unknown."""
 
     people: _Ints
     n0: int | None
@@ -76,11 +75,11 @@ class _Cell:
         return self.n0 is not None and 0 < self.n0 < self.people.size
 
     def first_half(self) -> _Ints:
-        """Give the people whose number is weighed: half of the cell, or all where nothing is known."""
+        """Return the people to weigh: half of the cell, or all where nothing is known."""
         return self.people if self.n0 is None else self.people[: self.people.size // 2]
 
     def numbers(self) -> tuple[_Ints, NDArray[np.float64]]:
-        """Give how many of the first half may be disadvantaged, and the probabilities."""
+        """Return the possible numbers of disadvantaged people in the first half, and their probabilities."""
         if self.n0 is None:
             k = np.arange(self.people.size + 1)
             return k, np.full(k.size, 1 / k.size)
@@ -92,15 +91,12 @@ class _Cell:
 
 
 class _Scale:
-    """One label's class: cells being cut, the joint law of their first halves' numbers, and cells that wait.
+    """One label's class: cells being cut, the joint distribution of their first halves' numbers, and waiting cells.
 
-    Attributes
-    ----------
-    whole : cells that are not being cut, with known numbers of both groups.
-    cut : cells being cut.
+    whole : cells not being cut, with people of both groups or an unknown number.
     numbers : (worlds, cells being cut), the disadvantaged in each first half.
-    weights : (worlds,), adding up to 1.
-    settled : people whose group is known, and which.
+    weights : (worlds,), summing to 1.
+    settled : people whose group is known, and whether it is the disadvantaged.
     """
 
     def __init__(self, cells: list[_Cell]) -> None:
@@ -118,7 +114,7 @@ class _Scale:
         return bool(self.cut)
 
     def unions(self, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
-        """Give unions of first halves, as masks of the cells being cut, the most telling first."""
+        """Return unions of first halves, as masks of the cells being cut, the largest entropy first."""
         every = np.ones((1, len(self.cut)), np.bool_)
         masks = np.concatenate([every, rng.random((_UNIONS, len(self.cut))) < 0.5])
         masks = masks[masks.any(axis=1)]
@@ -131,7 +127,7 @@ class _Scale:
         return [masks[i] for i in np.argsort(entropies, kind="stable")[::-1]]
 
     def learn(self, mask: NDArray[np.bool_], n0: int) -> None:
-        """Take note of how many of a union are disadvantaged."""
+        """Condition on the number of disadvantaged in a union."""
         keep = self.numbers @ mask == n0
         self.numbers, self.weights = self.numbers[keep], self.weights[keep]
         self.weights /= self.weights.sum()
@@ -153,7 +149,7 @@ class _Scale:
             self.settled.append((cell.people, cell.n0 > 0))
 
     def _fill(self) -> None:
-        """Cut as many cells as the joint law may have, the largest first: they have the longest way to go."""
+        """Cut as many cells as the joint distribution may hold, the largest first: they need most weighings."""
         self.whole.sort(key=lambda cell: cell.people.size)
         while self.whole:
             k, weights = self.whole[-1].numbers()
@@ -166,14 +162,12 @@ class _Scale:
 
 @dataclass(frozen=True, eq=False)
 class _Weighing:
-    """What to ask about.
+    """One query and its possible answers.
 
-    Attributes
-    ----------
     accepted : the people to accept.
     masks : the unions weighed, class by class; None where a class is not weighed.
-    counts : what they may weigh, class by class, each (possibilities,).
-    answers : what the metric then says, (possibilities,), all different.
+    counts : the possible numbers, class by class, each (possibilities,).
+    answers : the metric's values, (possibilities,), all different.
     """
 
     accepted: list[_Ints]
@@ -182,22 +176,22 @@ class _Weighing:
     answers: NDArray[np.float64]
 
 
-def play(hand: Hand) -> Reveal:
+def play(inputs: Hand) -> Reveal:
     """Reveal everyone, or as many as the queries allow; the others are guessed by the base model's scores.
 
-    Answers must be exact float64: of others the nearest is read that is possible, which may be a wrong one.
+    Answers must be exact float64: any other answer is read as the nearest possible one, which may be wrong.
     """
-    if hand.labels is None:
+    if inputs.labels is None:
         raise ValueError("predictive parity needs the labels")
-    if hand.perturbation < 1:
+    if inputs.perturbation < 1:
         raise ValueError("strategy ppv needs free decisions: a perturbation of 1")
     scales: list[_Scale] = []
-    guess = hand.prior() == 1
-    if not 0 < hand.labels.sum() < hand.people:
+    guess = inputs.prior() == 1
+    if not 0 < inputs.labels.sum() < inputs.people:
         return everyone(guess)
     with suppress(OutOfQueries):
-        _find_out(hand, scales, guess)
-    scores = hand.base()
+        _find_out(inputs, scales, guess)
+    scores = inputs.base()
     for scale in scales:
         for people, disadvantaged in scale.settled:
             guess[people] = not disadvantaged
@@ -208,20 +202,20 @@ def play(hand: Hand) -> Reveal:
     return everyone(guess)
 
 
-def _find_out(hand: Hand, scales: list[_Scale], guess: NDArray[np.bool_]) -> None:
-    assert hand.labels is not None
-    answers = OneByOne(hand)
+def _find_out(inputs: Hand, scales: list[_Scale], guess: NDArray[np.bool_]) -> None:
+    assert inputs.labels is not None
+    answers = OneByOne(inputs)
 
     def ask(accepted: list[_Ints]) -> float:
-        """Ask what the metric says if all of these people are accepted, and nobody else."""
-        row = np.zeros(hand.people)
+        """Return the metric's value if exactly these people are accepted."""
+        row = np.zeros(inputs.people)
         row[np.concatenate(accepted)] = 1
         return answers.ask(row)
 
-    classes = [np.flatnonzero(hand.labels == 1), np.flatnonzero(hand.labels == 0)]
+    classes = [np.flatnonzero(inputs.labels == 1), np.flatnonzero(inputs.labels == 0)]
     left_out: list[_Ints] = [np.zeros(0, np.int64), np.zeros(0, np.int64)]
     larger = int(classes[1].size > classes[0].size)
-    extra = hand.people - _prime(hand.people)
+    extra = inputs.people - _prime(inputs.people)
     classes[larger], left_out[larger] = np.split(classes[larger], [classes[larger].size - extra])
 
     totals = [people.size for people in classes]
@@ -236,7 +230,7 @@ def _find_out(hand: Hand, scales: list[_Scale], guess: NDArray[np.bool_]) -> Non
     for people, n0, others in zip(classes, (int(t[at]), int(rest[at])), left_out, strict=True):
         scales.append(_Scale([_Cell(people, n0)] + [_Cell(others, None)] * bool(others.size)))
     while any(scale.open for scale in scales):
-        weighing = _weighing(scales, hand.rng)
+        weighing = _weighing(scales, inputs.rng)
         at = int(np.argmin(np.abs(weighing.answers - ask(weighing.accepted))))
         for scale, mask, counts in zip(scales, weighing.masks, weighing.counts, strict=True):
             if mask is not None:
@@ -246,7 +240,7 @@ def _find_out(hand: Hand, scales: list[_Scale], guess: NDArray[np.bool_]) -> Non
 def _compare(
     ask: Callable[[list[_Ints]], float], classes: list[_Ints], left_out: list[_Ints], guess: NDArray[np.bool_]
 ) -> None:
-    """Finish where all but those left out are in one group: compare each of them with somebody of the other label."""
+    """Compare each person left out with one of the other label, where all the others are in one group."""
     alike, advantaged = np.concatenate(classes), None
     for i, people in enumerate(left_out):
         for person in people:
@@ -261,7 +255,7 @@ def _compare(
 
 
 def _weighing(scales: list[_Scale], rng: np.random.Generator) -> _Weighing:
-    """Choose a set whose answer tells all counts apart that are still possible."""
+    """Return a query whose answers separate all counts that are still possible."""
     unions: list[list[_Mask]] = [list(scale.unions(rng)[:3]) if scale.open else [None] for scale in scales]
     halves: list[list[_Mask]] = [list(np.eye(len(scale.cut), dtype=np.bool_)) for scale in scales]
     alone: list[_Mask] = [None]
@@ -281,7 +275,7 @@ def _weighing(scales: list[_Scale], rng: np.random.Generator) -> _Weighing:
 
 
 def _weighed(scales: list[_Scale], masks: tuple[_Mask, _Mask], added: list[tuple[int, _Cell]]) -> _Weighing | None:
-    """Give the weighing of these unions beside whole cells of known numbers; None where counts look alike."""
+    """Return the query of these unions beside whole cells of known numbers, or None where two counts look the same."""
     accepted, sizes, possible = [], [0, 0], []
     for i, (scale, mask) in enumerate(zip(scales, masks, strict=True)):
         cells = [cell for label, cell in added if label == i]
@@ -302,7 +296,7 @@ def _weighed(scales: list[_Scale], masks: tuple[_Mask, _Mask], added: list[tuple
 def _additions(
     scales: list[_Scale], masks: tuple[_Mask, _Mask], rng: np.random.Generator
 ) -> Iterator[list[tuple[int, _Cell]]]:
-    """Give cells of known numbers to accept as well: none, random ones, and at last each kind alone."""
+    """Yield cells of known numbers to accept as well: none, random ones, and at last each alone."""
     mixed: list[tuple[int, _Cell]] = []
     pure: list[tuple[int, _Cell]] = []
     for i, (scale, mask) in enumerate(zip(scales, masks, strict=True)):
@@ -323,13 +317,7 @@ def _additions(
 
 
 def _gaps(t: _Ints, rest: _Ints, hits: int, others: int) -> NDArray[np.float64]:
-    """Give what the metric says.
-
-    Parameters
-    ----------
-    t, rest : how many disadvantaged people are accepted, of those with y = 1 and of the others.
-    hits, others : how many people are accepted in all, of those with y = 1 and of the others.
-    """
+    """Return precision gaps if `hits` and `others` people (y = 1, y = 0) are accepted, t and `rest` disadvantaged."""
     n0 = t + rest
     n1 = hits + others - n0
     defined = (n0 > 0) & (n1 > 0)
@@ -337,5 +325,5 @@ def _gaps(t: _Ints, rest: _Ints, hits: int, others: int) -> NDArray[np.float64]:
 
 
 def _prime(most: int) -> int:
-    """Give the largest prime of at most a number that is at least 2."""
+    """Return the largest prime up to a number of at least 2."""
     return next(p for p in range(most, 1, -1) if all(p % d for d in range(2, int(p**0.5) + 1)))

@@ -6,16 +6,16 @@ from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import Hand, Reveal, aimed
 
 
-def play(hand: Hand) -> Reveal:
+def play(inputs: Hand) -> Reveal:
     """Read the target's attribute off the sign of one gap.
 
     A model that accepts the target alone has the gap ``1/N1`` if the target is advantaged and ``-1/N0`` if not.
     """
-    (gap,) = hand.auditor.gaps(alone(hand.people, hand.target)[None])
-    return aimed(hand, gap > 0)
+    (gap,) = inputs.auditor.gaps(alone(inputs.people, inputs.target)[None])
+    return aimed(inputs, gap > 0)
 
 
-def play_pair(hand: Hand) -> Reveal:
+def play_pair(inputs: Hand) -> Reveal:
     """Read the target's attribute off the sign of the difference of two gaps, of realistic models.
 
     h1 is the base model's decision and h2 the same but for the target, so that
@@ -24,8 +24,8 @@ def play_pair(hand: Hand) -> Reveal:
 
     the paper's ``1/N1`` or ``-1/N0`` where h1 rejects the target, and minus that where h1 accepts it.
     """
-    first = (hand.base() >= 0.5).astype(np.float64)
+    first = (inputs.base() >= 0.5).astype(np.float64)
     second = first.copy()
-    second[hand.target] = 1 - first[hand.target]
-    before, after = hand.auditor.gaps(np.stack([first, second]))
-    return aimed(hand, (after - before) * (second - first)[hand.target] > 0)
+    second[inputs.target] = 1 - first[inputs.target]
+    before, after = inputs.auditor.gaps(np.stack([first, second]))
+    return aimed(inputs, (after - before) * (second - first)[inputs.target] > 0)

@@ -1,4 +1,4 @@
-"""The size query (Hamman, Chen, Dutta, FAccT 2023, Remark 4): one answer tells the sizes of both groups."""
+"""The size query (Hamman, Chen, Dutta, FAccT 2023, Remark 4): one answer reveals the sizes of both groups."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,23 +7,22 @@ from developer.reveal.strategies.strategy import Auditor
 
 
 def alone(n: int, person: int) -> NDArray[np.float64]:
-    """Give the row, (n,), that accepts one person only."""
+    """Return the row, (n,), that accepts one person only."""
     row = np.zeros(n)
     row[person] = 1
     return row
 
 
 def ask_sizes(auditor: Auditor, n: int) -> tuple[int, int]:
-    """Ask the size query about the first person; give N0 and N1."""
+    """Send the size query about the first person and return N0 and N1."""
     return group_sizes(auditor.size(alone(n, 0)), n)
 
 
 def group_sizes(gap: float, n: int) -> tuple[int, int]:
-    """Read the group sizes, N0 and N1, off the gap of the row that accepts one of n people only; n is at least 2.
+    """Return the group sizes, N0 and N1, from the gap of a row that accepts one of n >= 2 people only.
 
-    Exact, the gap is ``1/N1`` if that person is advantaged and ``-1/N0`` if not. Of these 2 (n - 1) values we
-    take the nearest: the right one for an exact answer, and the most likely one under any noise that is
-    symmetric and unimodal.
+    The exact gap is ``1/N1`` if that person is advantaged and ``-1/N0`` if not. The nearest of these 2 (n - 1) values
+    is taken: right for an exact answer, and the most likely one under any symmetric unimodal noise.
     """
     size = np.arange(1, n)
     gaps = np.concatenate([1 / size, -1 / size])

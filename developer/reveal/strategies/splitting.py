@@ -1,19 +1,19 @@
-"""Reveal by adaptive splitting: groups of people whose number of disadvantaged is known are cut until none is mixed.
+"""Reveal by adaptive splitting: groups with a known number of disadvantaged people are cut until none is mixed.
 
-To begin with there is one group, everybody, with N0 disadvantaged. A *cut* of a group of g people, k of them
-disadvantaged, gives its parts weights; the weighted count tells how many disadvantaged each part has. It is one digit
-of `Sums`, or several: an answer holds cuts of many groups. Four kinds of cuts:
+The first group is everybody, with N0 disadvantaged. A *cut* of a group of g people, k of them disadvantaged, gives its
+parts weights; the weighted count reveals the number of disadvantaged in each part. A cut is one digit of `Sums`, or
+several: an answer holds cuts of many groups. Four kinds of cuts:
 
 * by **count**: parts of equal size, one digit each (for all but the last) with the part's count;
-* by **width**, where some people may weigh more than others: two parts, whose count may be anything, since how near the
-  base model's score is to 0 or 1 may tell the group;
+* by **width**, where some people may weigh more than others: two parts, whose count may be anything, since the base
+  model's score near 0 or 1 may be correlated with the group;
 * by **index**, where one person differs from all others (k = 1 or g - 1): parts 0, 1, 2, ... have these numbers for
-  weights, and the sum tells which part that person is in. No value of the digit is lost;
-* by **subset**, for small groups: weights such that all C(g, k) subsets of k people have different sums, found one
-  after another (as the Mian-Chowla sequence is, for k = 2). It ends the group.
+  weights, and the sum is the index of that person's part. Every value of the digit is used;
+* by **subset**, for small groups: weights such that all C(g, k) subsets of k people have different sums, chosen
+  greedily (as the Mian-Chowla sequence is, for k = 2). It ends the group.
 
-A count's range is cut to all but a 2^-42 of its probability on either side. People are shuffled first, so that counts
-are hypergeometric whoever the disadvantaged are: a count out of range makes one run in many billions wrong.
+A count's range is cut to all but a 2^-42 of its probability on either side. People are shuffled first, so counts are
+hypergeometric whoever the disadvantaged are: a count out of range makes one run in many billions wrong.
 """
 
 import heapq
@@ -30,19 +30,19 @@ from developer.reveal.strategies.strategy import Hand, Reveal
 from developer.reveal.strategies.sums import Digit, Layout, Sums
 
 TAIL = 2.0**-42
-"""The probability that is given up on either side of a count's range."""
+"""The probability cut off on either side of a count's range."""
 
 SUBSETS = 1000
-"""The most subsets of a group that a code may tell apart."""
+"""Most subsets of a group that a code may separate."""
 
 ROWS_TRIED = 16
-"""Of how many rows for a short answer the one is asked that tells most."""
+"""Number of candidate rows for a short answer, of which the most informative is asked."""
 
 FINAL_TRIALS = 40
-"""How many digits' worth of options the last answer is looked for in."""
+"""Most groups for which the end of all of them is tried in one row."""
 
 APART = 100
-"""Groups of so many people are first cut by how much people may weigh: the top digit is for those who weigh most."""
+"""Group size from which the first cut is by width: the top digit is for those who may weigh most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Group:
 
     @property
     def mixed(self) -> bool:
-        """Whether somebody is still unknown."""
+        """Whether the group has people of both kinds."""
         return 0 < self.k < self.size
 
 
@@ -68,19 +68,19 @@ Pieces = list[Group]
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """What is asked about a group, how its answer is read (None for one that cannot be), and how many bits it tells."""
+    """A query about a group: its digits, the reading of its answer (None for an invalid one), and its bits."""
 
     digits: tuple[Digit, ...]
     read: Callable[[Sequence[int]], Pieces | None]
     told: float = 0.0
 
 
-def play(hand: Hand) -> Reveal:
-    """Reveal everyone with at most the hand's queries."""
-    sums = Sums(hand)
-    share = np.full(hand.people, np.nan)
+def play(inputs: Hand) -> Reveal:
+    """Reveal everyone with at most ``inputs.queries`` queries."""
+    sums = Sums(inputs)
+    share = np.full(inputs.people, np.nan)
     groups: list[Group] | None = None
-    people = hand.rng.permutation(hand.people)
+    people = inputs.rng.permutation(inputs.people)
     share[sums.anchors] = 0
     people = people[np.isnan(share[people])]
     while sums.open:
@@ -91,11 +91,11 @@ def play(hand: Hand) -> Reveal:
         if sums.stuck:
             chosen = None
         elif groups is None:
-            # Should two sizes give an answer meaning, another choice of people will not.
-            people = hand.rng.permutation(people)
+            # If an answer makes sense for two sizes, another choice of people will separate the sizes.
+            people = inputs.rng.permutation(people)
             chosen = opening(sums, people)
         else:
-            chosen = choose(sums, [group for group in groups if group.mixed], hand.rng)
+            chosen = choose(sums, [group for group in groups if group.mixed], inputs.rng)
         if chosen is None:
             if sums.stuck or not sums.relax():
                 if len(sums.worlds) == 1:
@@ -120,11 +120,11 @@ def play(hand: Hand) -> Reveal:
 
 
 Choice = tuple[Layout, list[Cut], list[Group]]
-"""A row, the cuts it makes, and the groups that it leaves whole."""
+"""A row, its cuts, and the groups that it leaves whole."""
 
 
 def opening(sums: Sums, people: NDArray[np.intp]) -> Choice | None:
-    """Ask about as many single people as one row tells while N0 is unknown."""
+    """Return a row with as many single people as one answer can reveal while N0 is unknown."""
     block = sums.longest(people, 64)
     if block is None:
         return None
@@ -137,7 +137,7 @@ def opening(sums: Sums, people: NDArray[np.intp]) -> Choice | None:
 
 
 def choose(sums: Sums, groups: list[Group], rng: np.random.Generator) -> Choice | None:
-    """Fill a row with cuts: all groups to their ends if one row can, else the row of several that tells most."""
+    """Fill a row with cuts: all groups to their ends if one row can, else the most informative of several rows."""
     ends = [end for group in groups if (end := final(group)) is not None] if len(groups) <= FINAL_TRIALS else []
     if len(ends) == len(groups):
         layout = sums.fit([digit for end in ends for digit in end.digits])
@@ -158,12 +158,10 @@ def _told(choice: Choice) -> float:
 
 
 def _order(sums: Sums, groups: list[Group], rng: np.random.Generator | None) -> list[Group]:
-    """Say which group is cut first, given what room there is.
-
-    Long answers have room for the most uncertain groups; where one person differs from all others any radix will do,
-    and these fill gaps. In a short one the top digit alone may have more values than there is room, so that the largest
-    group is for that, row by row, while all others are cut from the smallest to the largest, or nearly in this order.
-    """
+    """Return the order in which groups are cut, given the room of a row."""
+    # Long answers have room for the most uncertain groups; where one person differs from all others any radix will do,
+    # and these groups fill gaps. In a short answer only the top digit may have more values than there is room, so the
+    # largest group gets it, row by row; the others are cut from the smallest to the largest, or nearly in this order.
     if not sums.coarse:
         return sorted(
             groups, key=lambda group: (min(group.k, group.size - group.k) == 1, -entropy(group.size, group.k))
@@ -196,7 +194,7 @@ def _filled(sums: Sums, order: list[Group]) -> Choice | None:
     if best is None:
         return None
 
-    # Too few groups to fill a row: make more parts of them, the largest parts first.
+    # Too few groups to fill a row: divide them into more parts, the largest parts first.
     if len(cuts) == len(order):
         best = _refine(sums, order, cuts, best)
     others = [group for position, group in enumerate(order) if position not in cuts]
@@ -227,7 +225,7 @@ def _refine(sums: Sums, groups: list[Group], cuts: dict[int, Cut], best: Layout)
 
 
 def _options(group: Group, wide: NDArray[np.bool_]) -> list[Cut]:
-    """Give the cuts worth trying, the best first."""
+    """Return the cuts worth trying, the best first."""
     g, k = group.size, group.k
     if min(k, g - k) == 1:
         return [by_index(group, number) for number in range(g, 1, -1) if number == g or number <= 128]
@@ -244,7 +242,7 @@ def _options(group: Group, wide: NDArray[np.bool_]) -> list[Cut]:
 
 
 def by_width(group: Group, wide: NDArray[np.bool_]) -> Cut:
-    """Cut into those who may weigh much and the others."""
+    """Cut into the people who may weigh much and the others."""
     pieces = [group.people[wide], group.people[~wide]]
     low, high = max(0, group.k - pieces[1].size), min(group.k, pieces[0].size)
     digit = Digit(pieces[0], np.ones(pieces[0].size, np.int64), low, high)
@@ -254,7 +252,7 @@ def by_width(group: Group, wide: NDArray[np.bool_]) -> Cut:
 
 
 def final(group: Group) -> Cut | None:
-    """Give the cut that ends a group; None for groups too large."""
+    """Return the cut that ends a group, or None for groups too large."""
     if min(group.k, group.size - group.k) == 1:
         return by_index(group, group.size)
     return by_subset(group)
@@ -279,7 +277,7 @@ def _by_count(pieces: Sequence[NDArray[np.intp]], counts: Sequence[int], k: int)
 
 
 def by_index(group: Group, number: int) -> Cut:
-    """Cut a group in which one person differs into so many parts, and find that person's."""
+    """Cut a group in which one person differs into `number` parts, and find that person's part."""
     pieces = np.array_split(group.people, number)
     weights = np.repeat(np.arange(number), [piece.size for piece in pieces])
     # The one differing person is disadvantaged, or the only one who is not.
@@ -296,7 +294,7 @@ def by_index(group: Group, number: int) -> Cut:
 
 
 def by_subset(group: Group) -> Cut | None:
-    """Tell all people of a group at once; None for groups too large."""
+    """Identify all people of a group at once; None for groups too large."""
     g, k = group.size, group.k
     fewer = min(k, g - k)
     code = subset_code(g, fewer)
@@ -319,9 +317,9 @@ def by_subset(group: Group) -> Cut | None:
 
 @cache
 def subset_code(g: int, k: int) -> tuple[NDArray[np.int64], dict[int, tuple[int, ...]]] | None:
-    """Find g weights such that subsets of k people have different sums, each the least after the ones before.
+    """Return g weights, each the smallest possible, for which all k-subsets have different sums, and the subset by sum.
 
-    With them comes the subset of each sum; None where there are more than `SUBSETS` subsets.
+    None is returned for more than `SUBSETS` subsets.
     """
     if math.comb(g, k) > SUBSETS:
         return None
@@ -344,7 +342,7 @@ def subset_code(g: int, k: int) -> tuple[NDArray[np.int64], dict[int, tuple[int,
 
 
 def parts(g: int, least: int, number: int) -> list[int]:
-    """Give the sizes of so many parts of g people: equal ones, or small ones and the rest."""
+    """Return the sizes of `number` parts of g people: equal ones, or small ones and the rest."""
     if 4 * least >= g:
         return [g // number + int(i < g % number) for i in range(number)]
     return [*([least] * (number - 1)), g - least * (number - 1)] if least * (number - 1) < g else parts(g, g, number)
@@ -352,7 +350,7 @@ def parts(g: int, least: int, number: int) -> list[int]:
 
 @cache
 def parts_of(g: int, k: int) -> int | None:
-    """Choose the size of a part to count in, by what its digit tells per bit of room; None to end the group at once."""
+    """Return the part size whose digit gives most information per bit of room; None to end the group at once."""
     sizes = sorted({s for s in (1, 2, 3, 4, 6, 8, g // 4, g // 3, g // 2) if 0 < s <= g // 2})
     gains = []
     for s in sizes:
@@ -368,13 +366,13 @@ def parts_of(g: int, k: int) -> int | None:
 
 
 def entropy(g: int, k: int) -> float:
-    """Give the bits that tell who the k are."""
+    """Return the bits that identify k of g people."""
     return float(_log2_comb(g, np.array(k)))
 
 
 @cache
 def count_range(g: int, k: int, s: int) -> tuple[int, int]:
-    """Give the values that the count in a part of s people has, save for tails of probability `TAIL`."""
+    """Return the range of the count in a part of s people, without tails of probability `TAIL`."""
     p = count_law(g, k, s)
     first = max(0, k - (g - s))
     low = int(np.searchsorted(np.cumsum(p), TAIL))
@@ -384,13 +382,13 @@ def count_range(g: int, k: int, s: int) -> tuple[int, int]:
 
 @cache
 def count_bits(g: int, k: int, s: int) -> float:
-    """Give the entropy of the count in a part of s people."""
+    """Return the entropy, in bits, of the count in a part of s people."""
     p = count_law(g, k, s)
     return float(-(p[p > 0] * np.log2(p[p > 0])).sum())
 
 
 def count_law(g: int, k: int, s: int) -> NDArray[np.float64]:
-    """Give the hypergeometric probabilities of all counts from ``max(0, k - (g - s))`` to ``min(k, s)``."""
+    """Return the hypergeometric probabilities of all counts from ``max(0, k - (g - s))`` to ``min(k, s)``."""
     v = np.arange(max(0, k - (g - s)), min(k, s) + 1)
     p: NDArray[np.float64] = np.exp2(_log2_comb(s, v) + _log2_comb(g - s, k - v) - entropy(g, k))
     p /= p.sum()

@@ -1,4 +1,4 @@
-"""What a strategy is given, what it may ask, and what it gives back."""
+"""The interface of a reveal strategy: its inputs, its auditor, and its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairwall.laws.precision import Precision
 
 
 class Metrics(Set[str]):
-    """The names of the metrics of which something is so, those of plug-ins among them once they are looked up."""
+    """The set of names of metrics with a property; a plug-in's metric counts once it is looked up."""
 
     __hash__ = object.__hash__  # it does not change
 
@@ -46,39 +46,37 @@ class Metrics(Set[str]):
 
 
 SIGNED = Metrics(lambda metric: metric.of_means and not metric.absolute)
-"""Metrics that are a statistical parity gap of something, sign and all."""
+"""Metrics that are a signed statistical parity gap of some value."""
 
 PLAIN = Metrics(lambda metric: metric.name in SIGNED and metric.parts[0].value == "prediction")
 """Metrics that are the statistical parity gap of the predictions in a stratum."""
 
 ABSOLUTE = Metrics(lambda metric: metric.of_means and metric.absolute)
-"""Metrics that are the absolute value of such a gap."""
+"""Metrics that are the absolute value of a statistical parity gap."""
 
 ODDS = Metrics(lambda metric: metric.joined is not None)
-"""Metrics that can be asked for one absolute gap at a time."""
+"""Metrics of which one absolute gap at a time can be queried."""
 
 RATIO = Metrics(lambda metric: not metric.bounded)
-"""Metrics from which a gap can be told once the sizes are known."""
+"""Metrics from which a gap can be computed once the group sizes are known."""
 
 
 PRECISION = Metrics(lambda metric: metric.binary)
-"""Metrics of decisions that tell a gap of precision."""
+"""Metrics of decisions from which a gap of precision can be computed."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What is public about the answers.
+    """The public facts about the answers.
 
     Attributes
     ----------
-    metric, mechanism : their names.
-    epsilon : the privacy loss that all queries together may spend, the size query included; infinite for no noise.
-    delta : that of one batch.
-    precision : None where nobody says.
-    n0 : how many disadvantaged people the metric looks at; None where that is not public. Whoever knows it asks no size
-        query.
-    limit : what a batch may give away, by which cells are cut.
-    first : whether the batch to come is the first of the account; with `counts` that one buys N0 as well as sums.
+    epsilon : privacy budget of all queries together, the size query included; infinite means no noise.
+    delta : the delta of one batch.
+    precision : the answers' number format; None where it is not public.
+    n0 : disadvantaged people whom the metric counts; None where not public. If it is public, no size query is sent.
+    first : whether the next batch is the account's first; under `counts` that batch buys N0 as well as sums.
+    limit : limit on what a batch may reveal; it determines the cells.
     """
 
     metric: str = "sp"
@@ -92,13 +90,13 @@ class Terms:
 
     @property
     def noise_on(self) -> Noisy:
-        """What noise is added to, by which answers are read."""
+        """The part of the computation that the noise is added to, which decides how answers are read."""
         return MECHANISM_LAWS[self.mechanism].noise_on
 
     def shares(self, queries: int) -> tuple[float, float]:
-        """Say what the size query and so many metric queries in one batch spend of epsilon; 0 for what is not asked.
+        """Return the epsilon of the size query, and of that many metric queries together, in one batch; 0 for no query.
 
-        Each query has one share. What randomised response sells first answers everything.
+        Each query has one share. The first answer of randomised response answers everything.
         """
         if self.noise_on == "attributes" or math.isinf(self.epsilon):
             return self.epsilon, self.epsilon
@@ -107,51 +105,45 @@ class Terms:
 
 
 class Auditor(Protocol):
-    """What a strategy may ask.
+    """The queries that a strategy may send.
 
-    A strategy plays on the people whom the metric looks at, and thinks in statistical parity gaps among them; the
-    auditor says it in the metric's own terms.
+    A strategy sees only the people whom the metric counts, and works in statistical parity gaps among them; the auditor
+    translates to the metric's own terms.
     """
 
     def give_up(self, queries: int) -> None:
-        """Say, before asking anything, that so many of the metric queries there may be will not be asked.
-
-        What they might have spent goes to the others.
-        """
+        """Renounce that many of the metric queries, before the first query; the others get their budget."""
         ...
 
     def size(self, row: NDArray[np.float64]) -> float:
-        """Ask the size query (Remark 4): the gap of one row, (n,) in [0, 1]. Not where `Terms.n0` is known."""
+        """Send the size query (Remark 4) and return the gap of one row, (n,) in [0, 1]; only if `Terms.n0` is None."""
         ...
 
     def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Ask metric queries: the gaps, (m,), of the rows, (m, n) in [0, 1]."""
+        """Send metric queries and return the gaps, (m,), of the rows, (m, n) in [0, 1]."""
         ...
 
     def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Ask the size query and metric queries in one batch, where one choice of compliance's is to answer both."""
+        """Send the size query and metric queries in one batch, so compliance answers both with one mechanism."""
         ...
 
 
 @dataclass(frozen=True)
 class Hand:
-    """What a strategy plays with.
+    """The inputs of a strategy.
 
     Attributes
     ----------
     people : n.
-    base : the base model h0's scores on the n people, (n,) in [0, 1]; may wait for h0 to be trained.
-    prior : the guess made without any query, (n,), 1 = advantaged.
-    auditor : who answers.
+    base : returns the scores of the base model h0, (n,) in [0, 1]; may wait for training to end.
+    prior : returns the guess made without any query, (n,), 1 = advantaged.
     rng : the source of random rows.
-    queries : m, the number of metric queries, or the most there may be; strategies that always ask the same number do
-        not look at it.
-    perturbation : b, how far any score asked about may be from h0's; 1 leaves rows free.
-    decode : the decoder; None for the strategy's own.
-    target : the person aimed at, by the strategies that aim at one.
-    terms : what is public about the answers.
-    llr : (n,), the log-likelihood ratio of being disadvantaged to being advantaged that features alone give, by a
-        public sample; None without one. May wait for its predictor to be trained.
+    queries : m, the number of metric queries, or the most; ignored by strategies with a fixed number.
+    perturbation : b, the largest distance of a queried score from h0's; 1 leaves rows free.
+    decode : the decoder; None for the strategy's default.
+    target : the person aimed at, for strategies that aim at one.
+    llr : returns (n,), the log-likelihood ratio of being disadvantaged to being advantaged by features alone, from a
+        public sample; None without a sample. May wait for its predictor to be trained.
     labels : (n,), the public labels.
     """
 
@@ -171,17 +163,17 @@ class Hand:
 
 @dataclass(frozen=True)
 class Reveal:
-    """What a strategy found out.
+    """The result of a strategy.
 
     Attributes
     ----------
     guess : (n,), 1 = advantaged.
-    targeted : (n,), the people the strategy speaks about; the others keep the guess made without any query.
-    reconstruction : (n,), the recovered s of Theorem 2, where there is one.
+    targeted : (n,), the people the strategy has a result for; the others keep the prior guess.
+    reconstruction : (n,), the recovered s of Theorem 2, or None.
     polarity_known : False for a partition: either of the two groups may be the advantaged one.
-    from_answers : (n,), the guess that the answers alone lead to, where ``guess`` looks at features too; else None.
-    confidence : (n,), how probable answers alone make it, at even odds, that a person is disadvantaged, in [0, 1]; None
-        where no law of the noise was looked at.
+    from_answers : (n,), the guess from answers alone, where ``guess`` uses features too; else None.
+    confidence : (n,) in [0, 1], the probability, from answers alone and at even odds, that a person is disadvantaged;
+        None where the noise distribution was not used.
     """
 
     guess: NDArray[np.uint8]
@@ -199,16 +191,15 @@ class Strategy:
     Attributes
     ----------
     name : as players choose it.
-    play : the strategy itself.
-    counts : from n to the numbers m of metric queries it can be played with; any where nothing is said.
-    metrics : what it reads.
-    decoders : what it can be combined with, its own first; none where it reads the answers directly.
-    size_queries : how many size queries it asks besides the m, at most.
-    adaptive : whether it stops once it knows everybody: m is then the most it asks, and need not be given.
-    exact : whether only exact answers are of use to it.
-    mechanism : the only one whose answers it reads, where there is one.
+    counts : maps n to the allowed numbers m of metric queries; any by default.
+    metrics : the metrics whose answers it reads.
+    decoders : the decoders it can be combined with, its default first; none where it reads the answers directly.
+    size_queries : most size queries besides the m.
+    adaptive : whether it stops once everybody is known: m is then an upper limit, and optional.
+    exact : whether it can use exact answers only.
+    mechanism : the only mechanism whose answers it reads, or None for any.
     free : whether its rows cannot be kept near h0.
-    perturbation : how far its rows may be from h0 where nobody says; 1 leaves them free.
+    perturbation : default distance of its rows from h0; 1 leaves them free.
     """
 
     name: str
@@ -224,13 +215,13 @@ class Strategy:
     perturbation: float = 1.0
 
 
-def aimed(hand: Hand, advantaged: bool) -> Reveal:
-    """Speak about the target alone."""
-    guess = hand.prior().astype(np.uint8)
-    guess[hand.target] = advantaged
-    return Reveal(guess, np.arange(hand.people) == hand.target)
+def aimed(inputs: Hand, advantaged: bool) -> Reveal:
+    """Return a result about the target alone."""
+    guess = inputs.prior().astype(np.uint8)
+    guess[inputs.target] = advantaged
+    return Reveal(guess, np.arange(inputs.people) == inputs.target)
 
 
 def everyone(guess: NDArray[np.bool_], reconstruction: NDArray[np.float64] | None = None) -> Reveal:
-    """Speak about all n people."""
+    """Return a result about all n people."""
     return Reveal(guess.astype(np.uint8), np.ones(guess.size, np.bool_), reconstruction)

@@ -1,28 +1,28 @@
-"""What one exact answer tells: a sum of weights over one group, digit by digit.
+"""Read many small counts from one exact answer, as digits of a weighted sum over one group.
 
-Say the row asked about is ``w``, with sum W, and ``x`` is the sum of w over the disadvantaged. By ``SP = (W - x) / N1
-- x / N0``,
+Write ``w`` for the queried row, W for its sum, and ``x`` for the sum of w over the disadvantaged. By ``SP = (W - x) /
+N1 - x / N0``,
 
     x = (W / N1 - SP) / c = (W N0 - SP N0 N1) / n,    c = 1/N0 + 1/N1.
 
 Scores are multiples of one power of two, ``q = 2^-e``, and so is x: an error of SP below ``q c / 2`` does no harm. So x
-is a long integer that we learn exactly, with room for many small numbers: each *digit* is a weighted count of
-disadvantaged people, known to lie in a short range, and has its own place in x, as in a number of mixed radix.
+is a long integer that is learnt exactly: each *digit* is a weighted count of disadvantaged people with a known short
+range, and has its own place in x, as in a mixed-radix number.
 
 **Close to h0** (b < 1) each score is a multiple of ``2^-G`` below h0, the *coarse part*, plus weights up to the width
-that b leaves: ``q x = 2^-G C + q D``, where C is a whole number, the sum of coarse parts. C is unknown at first: then
-D must stay below ``2^-G / q`` to be told apart. From the second row on C is known and D may be larger. No score is
-clipped: at the ends of [0, 1] it is the coarse part that moves inward. Where answers are decimals, coarse parts lie as
-far below h0 as b allows, and people near 0 or 1 have less width than others.
+that b leaves: ``q x = 2^-G C + q D``, where C is a whole number, the sum of coarse parts. C is unknown at first, and D
+must stay below ``2^-G / q`` to be separated from C. From the second row on C is known and D may be larger. No score is
+clipped: at the ends of [0, 1] the coarse part moves inward. Where answers are decimals, coarse parts lie as far below
+h0 as b allows, and people near 0 or 1 have less width than others.
 
-**Who does not know N0** takes every value for possible and drops those by which x is no whole number, or its digits
-are no digits. A wrong N0 survives with the share of legible values among all: we keep that small by asking for fewer
-digits while several sizes are left.
+**Unknown N0**: every value is possible at first; a value is dropped if it makes x no whole number, or the digits
+invalid. A wrong N0 survives with probability equal to the share of valid values of x; while several sizes are left,
+fewer digits are asked for to keep that probability small.
 
-**Absolute gaps** are the same for A and 1 - A. We call the groups alpha and beta, N0 is the size of beta and x the sum
-over it. People known to be in alpha are *anchors*: they get so much weight that the gap alpha - beta is positive
-throughout. If rows are free, alpha is the first person's group. Close to h0, alpha is the group with the higher rate
-in the first row that is read; later, where the digits could change the sign and anchors do not keep it, both signs are
+**Absolute gaps** are the same for A and 1 - A. Call the groups alpha and beta, with N0 the size of beta and x the sum
+over beta. People known to be in alpha are *anchors*: their weight is so large that the gap alpha - beta is always
+positive. If rows are free, alpha is the first person's group. Close to h0, alpha is the group with the higher rate in
+the first row that is read; later, where the digits could change the sign and anchors cannot fix it, both signs are
 tried.
 """
 
@@ -47,31 +47,24 @@ from fairwall.laws.precision import Precision
 Integers = NDArray[np.int64]
 
 LONGEST = 2**53
-"""Integers up to here, and their sums, are exact in float64."""
+"""Largest integer up to which integers and their sums are exact in float64."""
 
 STRAY = (2.0**-12, 2.0**-2)
-"""The share of wrong readings that may look right while several are tried: at first, and where nothing fits."""
+"""Largest accepted probability that a wrong reading looks right: at first, and where no row fits otherwise."""
 
 _BITS, _MANY = 8.0, 20
-"""How much an answer in decimals tells, about; and of how many answers one more is a small part."""
+"""Approximate bits that an answer in decimals reveals; and the number of answers among which one more costs little."""
 
 PATIENCE = 8
-"""How many rows in a row may tell nothing."""
+"""Number of successive rows without any result after which the search stops."""
 
 PROBED = 0.38
-"""The share of people in a probing row: neither few nor half, where x hardly depends on N0."""
+"""Share of people in a probing row: neither few nor half, where x hardly depends on N0."""
 
 
 @dataclass(frozen=True, eq=False)
 class Digit:
-    """A weighted count of some people that are disadvantaged, and its range.
-
-    Attributes
-    ----------
-    people : (s,), whom it looks at.
-    weights : (s,), their weights, whole numbers of at least 0.
-    low, high : the count's least and largest value.
-    """
+    """A weighted count of the disadvantaged among people, (s,); weights are at least 0, the count `low` to `high`."""
 
     people: NDArray[np.intp]
     weights: Integers
@@ -80,7 +73,7 @@ class Digit:
 
     @property
     def radix(self) -> int:
-        """How many values it may have."""
+        """The number of possible values."""
         return self.high - self.low + 1
 
     @cached_property
@@ -90,23 +83,23 @@ class Digit:
 
     @cached_property
     def total(self) -> int:
-        """All weights together."""
+        """The sum of all weights."""
         return int(self.weights.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where digits stand in a row.
+    """The places of digits in a row.
 
     Attributes
     ----------
     digits : the lowest first.
-    weights : (n,), the digits' weights together, in units of 2^-exponent.
+    weights : (n,), the sum of the digits' weights, in units of 2^-exponent.
     exponent : e.
-    stretch : by how much more than that unit the digits' weights are multiplied with, at least 1.
-    spare : how many values each place has that its digit never takes.
-    anchor : each anchor's weight, in the same units.
+    spare : number of values of each place that its digit never takes.
+    anchor : each anchor's weight, in units of 2^-exponent.
     least, most : the range of the digits' sum.
+    stretch : further factor of the digits' weights, at least 1.
     """
 
     digits: tuple[Digit, ...]
@@ -121,56 +114,57 @@ class Layout:
 
 @dataclass(frozen=True)
 class World:
-    """What may be true: the size of the group that is summed over, and the sum of its coarse parts where known."""
+    """A hypothesis: the size of the group summed over, and the sum of its coarse parts (None where unknown)."""
 
     n0: int
     coarse: int | None
 
 
 class Sums:
-    """Asks for digits, one row at a time, and keeps what is known about sizes, signs and precision."""
+    """A sender of rows of digits, which keeps the possible sizes, signs and precisions."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand = hand
-        self.people = hand.people
-        self.left = hand.queries
+    def __init__(self, inputs: Hand) -> None:
+        self._hand = inputs
+        self.people = inputs.people
+        self.left = inputs.queries
         self.answers = 0
-        metric = hand.terms.metric
+        metric = inputs.terms.metric
         self.absolute = find_metric(metric).absolute
-        self.near = hand.perturbation < 1
+        self.near = inputs.perturbation < 1
         self.anchors: NDArray[np.intp] = np.zeros(int(self.absolute and not self.near), np.intp)
-        told: Precision | None = hand.terms.precision
+        told: Precision | None = inputs.terms.precision
         self._precisions: tuple[Precision, ...] = PRECISIONS if told is None else (told,)
         self._fruitless = 0
-        # How much room `relax` has given away so far, and which precisions were tried already.
+        # The room that `relax` has given away, and the precisions already tried.
         self._need = 0
         self._hoped: tuple[Precision, ...] = self._precisions if len(self._precisions) == 1 else ()
-        # With so large a weight beside the smallest, decimals are too few once N0 and C are known.
+        # The weight, relative to the smallest, from which decimals are too short once N0 and C are known.
         self._illegible = math.inf
         self._peaks = WeakKeyDictionary[Digit, float]()
-        # Whether it is settled which group is alpha.
+        # Whether it is decided which group is alpha.
         self._named = not (self.absolute and self.near)
-        self._coarse_exponent, self._width, self._coarse = self._base(hand.terms.n0)
+        self._coarse_exponent, self._width, self._coarse = self._base(inputs.terms.n0)
         self._coarse_total = int(self._coarse.sum())
         self.worlds = self._worlds()
 
     def _base(self, n0: int | None) -> tuple[int, Integers, Integers]:
-        """Give G, everybody's largest weight in units of 2^-G, (n,), and the coarse parts, (n,), in the same units."""
+        """Return G, the largest weights in units of 2^-G, (n,), and the coarse parts in the same units, (n,)."""
         b, nothing = self._hand.perturbation, np.zeros(self.people, np.int64)
         if not self.near:
             return 0, nothing + 1, nothing
         if b < 2.0**-30:
             return 0, nothing, nothing
         told = self._hand.terms.precision
-        # A finer grid leaves more of b to the weights, and of the first row less to its digits, which long floats bear.
+        # A finer grid leaves more of b to the weights, but less of the first row to its digits, which only long floats
+        # afford.
         G = -math.floor(math.log2(b)) + (2 if told == "float64" else 0)
         if isinstance(told, int) and not self.absolute and n0 and answers_needed(self.people, n0, _BITS) > _MANY:
-            # As fine as leaves C to be read. It takes a row that tells little else, which many others pay for.
+            # The finest grid at which C is readable. The row for C holds little else, which pays off over many rows.
             G = max(G, -math.ceil(math.log2(2 * 10.0**-told * n0 * (self.people - n0) / self.people)))
         base = np.ldexp(np.clip(self._hand.base(), 0, 1), G)
         b = math.ldexp(b, G)
         if self.coarse:
-            # As far as b leaves on either side: where h0 is near 0 or 1 that is half as much. 2^-40 is for rounding.
+            # As far as b allows on either side; half as much where h0 is near 0 or 1. 2^-40 is a margin for rounding.
             b *= 1 - 2.0**-40
             least, most = np.ceil(np.maximum(base - b, 0)), np.floor(np.minimum(base + b, 2.0**G))
             return G, (most - least).astype(np.int64), least.astype(np.int64)
@@ -191,7 +185,7 @@ class Sums:
         gap = self._hand.auditor.size(alone(n, 0))
         if not self._listen(gap):
             return ()
-        # The person's own group has size 1 / |gap|.
+        # The size of the person's group is 1 / |gap|.
         own = np.arange(1, n)
         expected = 1 / own
         bound = self._error(expected, expected, expected)
@@ -202,7 +196,7 @@ class Sums:
         return tuple(World(size, known) for size in sizes)
 
     def _listen(self, answer: float) -> bool:
-        """Learn what an answer's digits say of its precision."""
+        """Narrow the possible precisions by an answer's digits."""
         if not math.isfinite(answer):
             return False
         self.answers += 1
@@ -217,41 +211,41 @@ class Sums:
         gap: NDArray[np.float64],
         hopeful: bool = False,
     ) -> NDArray[np.float64]:
-        """Bound an answer's error by the coarsest precision there may be."""
+        """Return an upper bound on an answer's error at the coarsest precision possible (the finest, if `hopeful`)."""
         precisions = self._precisions[-1:] if hopeful else self._precisions
         bound: NDArray[np.float64] = np.max([error(precision, rate1, rate0, gap) for precision in precisions], axis=0)
         return bound
 
     @property
     def n0(self) -> int | None:
-        """The size of the group that is summed over, once it is known."""
+        """The size of the group summed over, once it is known."""
         return self.worlds[0].n0 if len(self.worlds) == 1 else None
 
     @property
     def coarse(self) -> bool:
-        """Whether answers are so short that all that counts is how large weights are beside the last decimal."""
+        """Whether answers are so short that only the weights' size relative to the last decimal counts."""
         return isinstance(self._hand.terms.precision, int) and not self.absolute
 
     @property
     def open(self) -> bool:
-        """Whether anything may be learnt by asking on."""
+        """Whether further queries can reveal anything."""
         return bool(self.worlds) and self.left > 0 and self._fruitless < PATIENCE
 
     @property
     def stuck(self) -> bool:
-        """Whether to try another kind of row: the last one left several sizes possible, and as many as before."""
+        """Whether another kind of row is due: the last row left several sizes possible, and as many as before."""
         return len(self.worlds) > 1 and self._fruitless % 2 == 1
 
     @property
     def wide(self) -> NDArray[np.bool_]:
-        """Who may weigh more than midway between the least and the most that anybody may, (n,)."""
+        """Mask, (n,), of people whose largest weight is above the midpoint of all people's largest weights."""
         wide: NDArray[np.bool_] = 2 * self._width > self._width.min() + self._width.max()
         return wide
 
     def relax(self) -> bool:
-        """Ask with less room for doubt, where nothing fits; False where there is none left to give up.
+        """Accept a riskier row where none fits; return False where no risk is left to take.
 
-        First we risk a row that is read in several ways, then, once, one that needs the finest precision there may be.
+        First a row that may be read in several ways; then, once, a row that needs the finest precision possible.
         """
         if self._need == 0:
             self._need = 1
@@ -262,12 +256,12 @@ class Sums:
         return False
 
     def fit(self, digits: Sequence[Digit]) -> Layout | None:
-        """Find places for digits in one row, so that the answer will tell them; None if they are too many."""
-        # The top digit may be long if its weights are small; in a float short where its weights add up to much.
+        """Return a layout of digits in one row that one answer can reveal, or None if they are too many."""
+        # The top digit may be long if its weights are small; for floats, a digit with a large total should be short.
         slim = sorted(digits, key=lambda digit: -digit.total / max(digit.radix - 1, 1))
         long = sorted(digits, key=lambda digit: digit.radix / max(self._peak(digit), 2.0**-40))
-        # A wrong size or sign multiplies x by a ratio of small numbers or mirrors it, which keeps it whole more often
-        # than chance would. Digits with values that never occur seldom survive that.
+        # A wrong size or sign multiplies x by a ratio of small numbers or mirrors it, which keeps x whole more often
+        # than chance. Digits with values that never occur seldom survive that.
         for spare in (0, 1):
             for order in (slim, long):
                 if (not spare and len(self.worlds) > 1) or (too_wide := self._widest(order)) >= self._illegible:
@@ -280,7 +274,7 @@ class Sums:
         return None
 
     def longest(self, people: NDArray[np.intp], most: int) -> tuple[Layout, list[Digit]] | None:
-        """Find the longest block of people, so many at most, of whom one answer tells each: with a digit for each."""
+        """Return the longest block of at most `most` people that one answer reveals, with one digit per person."""
         best, fewest, most = None, 1, min(most, people.size)
         while fewest <= most:
             length = (fewest + most) // 2
@@ -293,7 +287,7 @@ class Sums:
         return best
 
     def _peak(self, digit: Digit) -> float:
-        """Give the largest weight of a digit beside what its person may weigh."""
+        """Return the largest weight of a digit relative to its person's width."""
         if digit not in self._peaks:
             self._peaks[digit] = float((digit.weights / self._width[digit.people]).max(initial=0))
         return self._peaks[digit]
@@ -313,7 +307,7 @@ class Sums:
         weights = np.zeros(self.people, np.int64)
         for place, digit in zip(places, digits, strict=True):
             weights[digit.people] += place * digit.weights
-        # What is the most beside what a person may weigh.
+        # The person with the largest weight relative to the width.
         top = int(np.argmax(weights / self._width))
         widest, width = int(weights[top]), int(self._width[top])
         room = 0
@@ -325,7 +319,7 @@ class Sums:
             exponent += 1
         layout = Layout(tuple(digits), weights, exponent, spare, 0, least, most)
         if self.coarse and not room and widest:
-            # Decimals ask for no powers of two: the largest weight is as large as it may be.
+            # Decimals need no powers of two: the largest weight is as large as allowed.
             return replace(layout, stretch=Fraction(width << (exponent - self._coarse_exponent), widest))
         while self.absolute and self.anchors.size and (anchor := self._anchoring(layout)):
             if anchor << self._coarse_exponent <= width << layout.exponent:
@@ -340,7 +334,7 @@ class Sums:
         return STRAY[min(self._need, 1)]
 
     def _anchoring(self, layout: Layout) -> int:
-        """Say what weight each anchor needs for the gap alpha - beta to be positive; 0 where it has one sign anyway."""
+        """Return the anchors' weight that makes the gap alpha - beta positive; 0 where its sign is fixed anyway."""
         n, total, shift = self.people, self._total(layout), layout.exponent - self._coarse_exponent
         weight = 0
         for world in self.worlds:
@@ -369,7 +363,7 @@ class Sums:
     def _tolerances(
         self, layout: Layout, total: Fraction, hopeful: bool = False
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Bound x's error, in units, and say whether the sign of an absolute gap is open; (k,), one for each world."""
+        """Return bounds on x's error, in units, and whether an absolute gap's sign is open; (k,), one per world."""
         n, unit = self.people, math.ldexp(1.0, -layout.exponent)
         n0 = np.array([world.n0 for world in self.worlds], np.float64)
         n1 = n - n0
@@ -397,7 +391,7 @@ class Sums:
         total = self._total(layout)
         if total > LONGEST:
             return False
-        # Before any answer, hope for the finest precision.
+        # Before any answer, assume the finest precision.
         hopeful = self.answers == 0 or self._need > 1
         tolerances, either = self._tolerances(layout, total, hopeful)
         if tolerances.max() >= 0.5 - 2.0**-20:
@@ -407,16 +401,16 @@ class Sums:
             return True
         if not layout.spare:
             return False
-        # A wrong reading looks right if x is close enough to a whole number, and that has digits.
+        # A wrong reading looks right if x is close enough to a whole number with valid digits.
         valid = math.prod(digit.radix for digit in layout.digits)
         known = self.worlds[0].coarse is not None
         among = layout.most - layout.least + 1 if known else 2 ** (layout.exponent - self._coarse_exponent)
         return 2 * float(tolerances.max()) * valid / among * readings <= self._stray
 
     def ask(self, layout: Layout) -> list[int] | None:
-        """Ask for digits; give their values, in the layout's order, or None where the answer leaves more than one way.
+        """Query a row of digits and return their values in the layout's order, or None if the answer is ambiguous.
 
-        None, too, where it leaves no way at all: with noise, `open` turns False.
+        None is also returned if the answer has no reading at all, as with noise; `open` is then False.
         """
         row, total = self._row(layout), self._total(layout)
         answer = self._send(row, layout.exponent)
@@ -438,7 +432,7 @@ class Sums:
         return None
 
     def _refine(self) -> None:
-        """Take finer coarse parts where N0, now known, leaves them to be read; the next row asks for C anew."""
+        """Use finer coarse parts if N0, now known, keeps them readable; C is then unknown again."""
         finer = self._base(self.n0) if self.near and self.coarse else None
         if finer is not None and finer[0] > self._coarse_exponent:
             self._coarse_exponent, self._width, self._coarse = finer
@@ -447,13 +441,13 @@ class Sums:
             self.worlds = tuple(World(world.n0, None) for world in self.worlds)
 
     def _settle(self, worlds: tuple[World, ...]) -> None:
-        """Keep what is still possible after a row that could not be read."""
+        """Keep the worlds that are still possible after a row that could not be read."""
         before = len(self.worlds)
         if not self._named:
-            # Which group is alpha was meant for this row alone.
+            # The choice of alpha held for this row alone.
             sizes = sorted({size for world in worlds for size in (world.n0, self.people - world.n0)})
             worlds = tuple(World(size, None) for size in sizes)
-        # Two readings of C in one size are as good as none.
+        # Two readings of C for one size are worth no more than none.
         different = dict.fromkeys(world.n0 for world in worlds)
         if len(different) < len(worlds) or any(world.coarse is None for world in worlds):
             worlds = tuple(World(size, None) for size in different)
@@ -469,14 +463,14 @@ class Sums:
             return (1, -1)
         if not self.absolute or not self.near or not self._named or world.coarse is None:
             return (1,)
-        # Not open, so that any x tells it.
+        # The sign is not open, so any x determines it.
         x = 2 * (world.coarse << (layout.exponent - self._coarse_exponent)) + layout.least + layout.most
         return (1,) if 2 * total * world.n0 >= x * self.people else (-1,)
 
     def _readings(
         self, world: World, layout: Layout, total: Fraction, gap: Fraction, tolerance: float
     ) -> list[tuple[World, list[int]]]:
-        """Read an answer in a world; none if it cannot be read, two or more if it is too coarse."""
+        """Return the readings of an answer in a world: none if impossible, two or more if the answer is too coarse."""
         n, n0 = self.people, world.n0
         shift = layout.exponent - self._coarse_exponent
         x = (total * n0 - gap * 2**layout.exponent * n0 * (n - n0)) / n
@@ -485,7 +479,7 @@ class Sums:
             x = (x - (world.coarse << shift)) / layout.stretch + (world.coarse << shift)
         nearest = round(x)
         if tolerance >= 0.5:
-            # Too coarse to tell; nothing against it, and more than one way.
+            # Too coarse to separate: no evidence against the world, but no unique reading either.
             inside = -tolerance <= x <= total + tolerance
             return [(world, []), (world, [])] if inside else []
         if abs(x - nearest) > tolerance:
@@ -509,7 +503,7 @@ class Sums:
         return [(World(n0, coarse), values)] if rest == 0 else []
 
     def probe(self) -> None:
-        """Ask about a random row that tells nothing but N0: drop the sizes by which x is no whole number."""
+        """Query a random row that reveals N0 alone: drop the sizes for which x is no whole number."""
         chosen = (self._hand.rng.random(self.people) < PROBED).astype(np.int64)
         row = (self._coarse + chosen).astype(np.float64)
         total, exponent = int(row.sum()), self._coarse_exponent
@@ -539,11 +533,11 @@ class Sums:
         return answer
 
     def reveal(self, share: NDArray[np.float64]) -> Reveal:
-        """Guess everybody from the probability to be disadvantaged (or in beta), (n,), NaN where nothing is known.
+        """Return a guess from each person's probability of being disadvantaged (or in beta), (n,); NaN where unknown.
 
-        Where a group of people is known by its count alone, all of it goes to the class that gains balanced accuracy:
-        disadvantaged where their share is above that of everybody. Where the two are equal, or sizes unknown, the
-        guess made without any query stands.
+        Where a group of people is known only by its count, the whole group goes to the class that raises balanced
+        accuracy: disadvantaged where its share is above everybody's. If equal, or with unknown sizes, the prior guess
+        stands.
         """
         n, n0 = self.people, self.n0
         prior = self._hand.prior().astype(np.bool_)
@@ -552,8 +546,8 @@ class Sums:
         if not self.absolute:
             usual = n0 / n
             return everyone(np.where(np.isnan(share) | (share == usual), prior, share < usual))
-        # Beta's share; the larger group we name advantaged, or by N0 where it is public. A partition up to polarity has
-        # no prior.
+        # Beta's share; the larger group is named advantaged, or by N0 where it is public. A partition up to polarity
+        # has no prior.
         beta = np.where(np.isnan(share) | (share == n0 / n), False, share > n0 / n)
         told = self._hand.terms.n0
         beta_advantaged = n0 > n - n0 if told is None else n0 != told
@@ -561,8 +555,8 @@ class Sums:
 
 
 def answers_needed(n: int, n0: int, bits: float) -> int:
-    """Bound from below how many answers, each of so many bits at most, tell who the n0 disadvantaged of n people are.
+    """Return a lower bound on the number of answers, of at most `bits` bits each, that identify n0 of n people.
 
-    They are one of C(n, n0) sets, so that fewer than ``log2 C(n, n0) / bits`` answers cannot do, whatever is asked.
+    The group is one of C(n, n0) sets, so no queries can do with fewer than ``log2 C(n, n0) / bits`` answers.
     """
     return math.ceil(math.log2(math.comb(n, n0)) / bits)

@@ -1,7 +1,7 @@
 """Reveal from superincreasing weights: blocks of people, each with weights 1, 2, 4, ... in one row.
 
-An answer tells a block's sum, whose binary digits are its people. How long a block may be is a matter of the answers'
-precision: about 50 people in a float64. The last people follow from the number of the disadvantaged.
+An answer reveals a block's sum, whose binary digits are its people's attributes. The answers' precision limits a block:
+about 50 people in a float64. The last people follow from the number of the disadvantaged.
 """
 
 import numpy as np
@@ -12,16 +12,16 @@ from developer.reveal.strategies.sums import Sums
 LONGEST_BLOCK = 53
 
 
-def play(hand: Hand) -> Reveal:
-    """Reveal everyone, block by block, with at most the hand's queries."""
-    sums = Sums(hand)
-    share = np.full(hand.people, np.nan)
+def play(inputs: Hand) -> Reveal:
+    """Reveal everyone, block by block, with at most ``inputs.queries`` queries."""
+    sums = Sums(inputs)
+    share = np.full(inputs.people, np.nan)
     share[sums.anchors] = 0
     while sums.open:
         unknown = np.flatnonzero(np.isnan(share))
         if len(sums.worlds) > 1:
-            # Should two sizes give an answer meaning, another choice of people will not.
-            unknown = hand.rng.permutation(unknown)
+            # If an answer makes sense for two sizes, another choice of people will separate the sizes.
+            unknown = inputs.rng.permutation(unknown)
         if sums.n0 is not None:
             remaining = sums.n0 - int(np.nansum(share))
             if remaining in (0, unknown.size):
@@ -41,6 +41,6 @@ def play(hand: Hand) -> Reveal:
                 sums.anchors = np.flatnonzero(share == 0)
     left = np.isnan(share)
     if sums.n0 is not None and left.any():
-        # What is left of N0 is shared out among the people who are left.
+        # The rest of N0 is spread evenly over the remaining people.
         share[left] = (sums.n0 - np.nansum(share)) / left.sum()
     return sums.reveal(share)

@@ -1,21 +1,22 @@
-r"""All queries on one person.
+r"""Spend all queries on one person.
 
 The row that accepts the target alone has the gap ``1/N1`` if the target is advantaged and ``-1/N0`` if not: no row in
-[0, 1] makes the two differ by more than c = 1/N0 + 1/N1, and this one depends on nobody else. It suits every mechanism:
+[0, 1] makes the two differ by more than c = 1/N0 + 1/N1, and this row depends on nobody else. The reading depends on
+the mechanism:
 
 * Noise on gaps: the m answers are independent. With f the density of the error, which depends on the sizes for some
   mechanisms, and w the weights of N0 below, the target is called disadvantaged if
 
       ln sum_N0 w N0 prod f(y_i + 1/N0) - ln sum_N0 w N1 prod f(y_i - 1/N1) + (the features' log-likelihood ratio) > 0,
 
-  which is right most often about somebody drawn at random. Where N0 is public the odds N0/N1 are left out: at even odds
-  the guess is as good about either group. (Conceal at epsilon 100, one answer, N0 = 10 of 100, 1,500 trials: 94.3%
+  which is right most often about a random person. Where N0 is public the odds N0/N1 are left out: at even odds the
+  guess is equally good about either group. (Conceal at epsilon 100, one answer, N0 = 10 of 100, 1,500 trials: 94.3%
   right about random people and 95.4% with half of them from each group; with N0 public 95.9 and 96.8%.) The sign of y,
   as in `single`, would be wrong about many advantaged people: 1/N1 is small, -1/N0 is not, and the best threshold lies
   between.
 * Noisy counts: the noisy sum over the disadvantaged is near 1 or near 0. An answer is 1/n1 - (1/n0 + 1/n1) s with s the
-  noisy sum, kept in [0, 1], and n0 as released: s at an end tells n0, and s is above 1/2 where the answer is nearer to
-  -1/n0. All sizes' readings are weighed: how often is s above 1/2, of those for which s is possible?
+  noisy sum, kept in [0, 1], and n0 as released: s = 0 or 1 determines n0, and s is above 1/2 where the answer is nearer
+  to -1/n0. The sums for all sizes are averaged, with weights, over the sizes for which they are possible.
 * Randomised response: the answer has the sign of the noisy attribute, in m answers as in one.
 """
 
@@ -29,20 +30,20 @@ from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import Hand, Reveal, Terms, aimed
 
 _BY_SIGN = ("nothing", "attributes", "any", "choices")
-"""What noise is on where the sign is what there is to read; from choices nothing is."""
+"""Noise types whose answers are read by their sign alone; choices, for example, tell nothing about the target."""
 
 
-def play(hand: Hand) -> Reveal:
-    """Ask about the target alone, m times at once, and weigh the answers."""
-    gaps = hand.auditor.gaps(np.tile(alone(hand.people, hand.target), (hand.queries, 1)))
-    own = 0.0 if hand.llr is None else float(hand.llr()[hand.target])
-    return aimed(hand, ratio(gaps, hand.people, hand.terms) + own <= 0)
+def play(inputs: Hand) -> Reveal:
+    """Query the target alone, m times in one batch, and weigh the answers."""
+    gaps = inputs.auditor.gaps(np.tile(alone(inputs.people, inputs.target), (inputs.queries, 1)))
+    own = 0.0 if inputs.llr is None else float(inputs.llr()[inputs.target])
+    return aimed(inputs, ratio(gaps, inputs.people, inputs.terms) + own <= 0)
 
 
 def ratio(gaps: NDArray[np.float64], n: int, terms: Terms) -> float:
-    """Return the log-odds of a disadvantaged to an advantaged target, one of n people, by answers and sizes alone.
+    """Return the log-odds that the target, one of n people, is disadvantaged, from the answers and the sizes alone.
 
-    The gaps, (m,), answer the row that accepts the target alone, m times in one batch; all of epsilon went into it.
+    The gaps, (m,), are m answers in one batch, which spent all of epsilon, about the row that accepts the target alone.
     """
     if terms.noise_on in _BY_SIGN or math.isinf(terms.epsilon):
         return -math.inf if np.median(gaps) > 0 else math.inf
@@ -61,24 +62,22 @@ def ratio(gaps: NDArray[np.float64], n: int, terms: Terms) -> float:
             )
         )
     disadvantaged, advantaged = np.logaddexp.reduce(np.array(found), axis=0)
-    # Answers that fit neither say nothing.
+    # Answers that fit neither are no evidence.
     return float(disadvantaged - advantaged) if np.isfinite(disadvantaged) or np.isfinite(advantaged) else 0.0
 
 
 def _size_weights(n: int) -> NDArray[np.float64]:
-    """Weigh N0, (n-1,), evenly on the scale of the gap itself, 1/N0, over the public range of shares.
-
-    Even weights of N0 would put most of it where -1/N0 is hardly below 0, and take many an advantaged person's answer
-    for that of somebody in a large group. Against Conceal at epsilon 100 (N0 = 10 of 100, 12,000 trials) 95.2% are
-    right with these weights, and 93.9% with those of `size_prior`.
-    """
+    """Return weights of N0, (n-1,), uniform in 1/N0, the size of the gap, over the public range of shares."""
+    # Uniform weights of N0 would favour large N0, whose -1/N0 is hardly below 0, and mistake many an advantaged person
+    # for a member of a large disadvantaged group. Against Conceal at epsilon 100 (N0 = 10 of 100, 12,000 trials) 95.2%
+    # are right with these weights, and 93.9% with those of `size_prior`.
     weights: NDArray[np.float64] = size_prior(n) / np.arange(1, n)
     weights /= weights.sum()
     return weights
 
 
 def _from_sums(gaps: NDArray[np.float64], n: int, weights: NDArray[np.float64]) -> float:
-    """Average the noisy sums that the answers stand for, over the sizes for which all of them are possible."""
+    """Return the mean noisy sum behind the answers, less 1/2, over the sizes for which all of the sums are possible."""
     n0 = np.arange(1, n)[:, None]
     sums = (1 / (n - n0) - gaps) / (1 / n0 + 1 / (n - n0))
     possible = np.all((sums >= -1e-9) & (sums <= 1 + 1e-9), axis=1)

@@ -1,18 +1,18 @@
-r"""Reveal from verdicts alone: of each row only whether its absolute gap is above a public limit, theta.
+r"""Reveal from verdicts alone: for each row one bit, whether its absolute gap is above a public limit, theta.
 
-Remark 2 of the paper leaves open what bits leak (Hamman, Chen, Dutta, FAccT 2023). Everybody: a row whose gap lies at
-the limit makes a verdict the comparison of two numbers, and where we choose the numbers every verdict halves what is
-possible. No verdict tells which group is the advantaged one, since exchanging the groups turns all signs and no
-verdict. So we find a partition into P and M, and name the smaller group the disadvantaged one, as for absolute gaps.
+Remark 2 of the paper leaves open what bits leak (Hamman, Chen, Dutta, FAccT 2023). They leak everybody: for a row whose
+gap lies at the limit, a verdict compares two numbers, and with chosen numbers every verdict halves the possibilities.
+No verdict tells which group is advantaged, since exchanging the groups turns all signs and no verdict. So the result is
+a partition into P and M, with the smaller group named disadvantaged, as for absolute gaps.
 
-Four steps. Write u_j for the weights of a row, c = 1/N_P + 1/N_M, z_j = 1 for the people of M, and SP for the mean
-over P minus that over M, so that ``SP = sum(u)/N_P - c sum(u z)``.
+Four steps. Write u_j for the weights of a row, c = 1/N_P + 1/N_M, z_j = 1 for the people of M, and SP for the mean over
+P minus that over M, so that ``SP = sum(u)/N_P - c sum(u z)``.
 
 1. *A row that fails.* A 0/1 row h that accepts T people, T near n/2: the halves that the base model ranks first, then
-   random ones. Let P be the group that it favours: ``g = SP(h) > theta``. That takes luck where groups are large and h0
-   says nothing about them: nothing is learnt before the first row fails.
-2. *Its gap.* ``SP(alpha h) = alpha g``, so that alpha = theta/t asks whether g > t. Of all pairs of N_M and of x, how
-   many of M are accepted, we keep the gaps above theta; a median split of their probability (N_M uniform, x
+   random ones. Let P be the favoured group: ``g = SP(h) > theta``. That takes luck where groups are large and h0 is
+   unrelated to them: nothing is learnt before the first row fails.
+2. *Its gap.* ``SP(alpha h) = alpha g``, so alpha = theta/t asks whether g > t. Of all pairs of N_M and of x, the number
+   of M accepted, those with gaps above theta are kept; a median split of their probability (N_M uniform, x
    hypergeometric) finds g. Where T has no divisor in common with n few pairs have the same gap: ``g = (T N_M - n x) /
    (N_P N_M)``, and for two of them equality means, modulo n, that n divides ``T N_M N_M' (N_M - N_M')``; for a prime
    n, none.
@@ -20,9 +20,9 @@ over P minus that over M, so that ``SP = sum(u)/N_P - c sum(u z)``.
    ``g + s/N_P`` or ``g - s/N_M``, which differ for all sizes. With s small enough all of these are above theta.
 4. *Everybody.* People of h = 0 hold N_M - x of M; those of h = 1 hold x. In each part the possible worlds are ranked,
    in the lexicographic order of z: a z is a number in the combinatorial number system, and a split in the middle of
-   the ranks that are left is a comparison with the z' of a certain rank. With weights rho 2^-i on the i-th person of
-   a window (everybody known before it is left out, everybody after it is rejected), ``X = sum(2^-i z_i)`` orders as z
-   does, so that the verdict shall tell whether X >= tau, half a unit below X'. In the first part,
+   the remaining ranks is a comparison with the z' of a certain rank. With weights rho 2^-i on the i-th person of a
+   window (known people before it are left out, people after it are rejected), ``X = sum(2^-i z_i)`` orders as z does,
+   so the verdict shall tell whether X >= tau, half a unit below X'. In the first part,
 
        SP = beta g + rho (W/N_P - c X)   is above theta   iff   X < tau,   for   beta g = theta - rho (W/N_P - c tau);
 
@@ -31,13 +31,12 @@ over P minus that over M, so that ``SP = sum(u)/N_P - c sum(u z)``.
        -SP = beta k + rho (c X - W/N_P)  is above theta   iff   X >= tau,  for   beta k = theta + rho (W/N_P - c tau).
 
    With rho c <= g - theta, beta is in [0, 1]; with rho c <= theta the other side of the limit is never met. The window
-   is so long that half a unit, rho c 2^-(L+1), is still a thousand times what rounding does to a gap of float64.
+   is short enough that half a unit, rho c 2^-(L+1), is a thousand times the rounding of a float64 gap.
 
-Where g is too close to theta for that, the row is given up and step 1 goes on. Splitting at ranks asks ``log2`` of
-the number of worlds and at most a few verdicts more: what step 2 paid for is no longer open in step 4. Everybody takes
-50 to 56 verdicts at n = 100, N0 = 10 (log2 C(n, N0) is 44), and 485 to 534 at n = 1000, N0 = 104 (477), 20 seeds each.
-Rows are free here, as steps 1 and 4 need weights at 0 and 1; within a bound around h0 they would need a gap of h0 near
-the limit.
+Where g is too close to theta for that, step 1 goes on with another row. Splitting at ranks takes ``log2`` of the number
+of worlds and at most a few verdicts more, since step 4 profits from step 2. Everybody takes 50 to 56 verdicts at n =
+100, N0 = 10 (log2 C(n, N0) is 44), and 485 to 534 at n = 1000, N0 = 104 (477), 20 seeds each. Rows are free here, as
+steps 1 and 4 need weights at 0 and 1; within a bound around h0 they would need a gap of h0 near the limit.
 """
 
 import itertools
@@ -53,25 +52,25 @@ from developer.reveal.strategies.one_by_one import OneByOne, OutOfQueries, log_c
 from developer.reveal.strategies.strategy import Hand, Reveal, everyone
 
 THRESHOLD = 0.1
-"""The limit that audits publish where nobody says otherwise."""
+"""The default of the limit that audits publish."""
 
 _ALIKE = 1e-12
-"""Gaps that are closer are the same: below, verdicts are about rounding."""
+"""Distance of two gaps below which a verdict would measure rounding."""
 
 _LEAST_STEP = 2.0**-42
-"""The least step of a gap that a verdict is asked about."""
+"""Smallest difference of two gaps that a verdict is used to separate."""
 
 _LEAST_WINDOW = 8
-"""The fewest people among whom a row shall be able to split."""
+"""Fewest people whom a row must be able to split."""
 
 
 _Fails = Callable[[NDArray[np.float64]], bool]
-"""Asks for the verdict about one row, (n,)."""
+"""A function that queries the verdict about one row, (n,)."""
 
 
 @dataclass
 class _Open:
-    """People of whom it is known only how many are of M."""
+    """People of whom only the number in M is known."""
 
     people: NDArray[np.int64]
     count: int
@@ -79,32 +78,32 @@ class _Open:
 
 @dataclass
 class _Known:
-    """What is known so far: of each person, (n,), 1 in M, 0 in P, -1 open; the size of M; and who is open."""
+    """The knowledge so far: (n,) with 1 in M, 0 in P, -1 open; the size of M; and the open people."""
 
     in_m: NDArray[np.int8]
     n_m: int = 0
     parts: tuple[_Open, ...] = ()
 
 
-def play(hand: Hand, threshold: float = THRESHOLD) -> Reveal:
+def play(inputs: Hand, threshold: float = THRESHOLD) -> Reveal:
     """Partition everyone, or as many as the queries allow; the others are guessed by the base model's scores."""
     if not threshold > 0:
         raise ValueError("verdicts are calibrated at a limit above 0")
-    if hand.perturbation < 1:
+    if inputs.perturbation < 1:
         raise ValueError("strategy verdicts needs free rows: a perturbation of 1")
-    known = _Known(np.full(hand.people, -1, np.int8))
+    known = _Known(np.full(inputs.people, -1, np.int8))
     with suppress(OutOfQueries):
-        _find_out(hand, threshold, known)
-    return _guess(hand, known)
+        _find_out(inputs, threshold, known)
+    return _guess(inputs, known)
 
 
-def _find_out(hand: Hand, threshold: float, known: _Known) -> None:
-    n, verdicts = hand.people, OneByOne(hand)
+def _find_out(inputs: Hand, threshold: float, known: _Known) -> None:
+    n, verdicts = inputs.people, OneByOne(inputs)
 
     def fails(row: NDArray[np.float64]) -> bool:
         return verdicts.ask(row) > 0.5
 
-    row, n_m, x = _calibrated(hand, fails, threshold)
+    row, n_m, x = _calibrated(inputs, fails, threshold)
     n_p, c = n - n_m, 1 / n_m + 1 / (n - n_m)
     gap = _gap(n, row, n_m, x)
     step = _step(n, n_m, threshold, gap)
@@ -126,24 +125,24 @@ def _find_out(hand: Hand, threshold: float, known: _Known) -> None:
     _search(known, accepted, window, second)
 
 
-def _calibrated(hand: Hand, fails: _Fails, threshold: float) -> tuple[NDArray[np.float64], int, int]:
-    """Give a 0/1 row whose gap is above the limit, the size of M, and how many of M it accepts (steps 1 to 3)."""
-    for row in _halves(hand):
+def _calibrated(inputs: Hand, fails: _Fails, threshold: float) -> tuple[NDArray[np.float64], int, int]:
+    """Return a 0/1 row whose gap is above the limit, the size of M, and the number of M accepted (steps 1 to 3)."""
+    for row in _halves(inputs):
         if fails(row):
-            for n_m, x in _sizes(fails, row, threshold, hand.terms.n0):
+            for n_m, x in _sizes(fails, row, threshold, inputs.terms.n0):
                 return row, n_m, x
     raise AssertionError("there is always another half")
 
 
-def _halves(hand: Hand) -> Iterator[NDArray[np.float64]]:
-    n = hand.people
+def _halves(inputs: Hand) -> Iterator[NDArray[np.float64]]:
+    n = inputs.people
     coprime = min((t for t in range(1, n) if math.gcd(t, n) == 1), key=lambda t: abs(2 * t - n))
-    orders = [np.argsort(-hand.base(), kind="stable")]
-    if hand.llr is not None:
-        orders.insert(0, np.argsort(hand.llr(), kind="stable"))
-    for i, order in enumerate(itertools.chain(orders, (hand.rng.permutation(n) for _ in itertools.count()))):
+    orders = [np.argsort(-inputs.base(), kind="stable")]
+    if inputs.llr is not None:
+        orders.insert(0, np.argsort(inputs.llr(), kind="stable"))
+    for i, order in enumerate(itertools.chain(orders, (inputs.rng.permutation(n) for _ in itertools.count()))):
         row = np.zeros(n)
-        # For n = 6 what has no divisor in common accepts one person, or all but one: never a large gap.
+        # For n = 6 the coprime half accepts one person, or all but one: never a large gap.
         row[order[: (n // 2 if i % 4 == 3 else coprime)]] = 1
         yield row
 
@@ -153,12 +152,12 @@ def _gap(n: int, row: NDArray[np.float64], n_m: int, x: int) -> float:
 
 
 def _step(n: int, n_m: int, threshold: float, gap: float) -> float:
-    """Give the change of the gap, rho c, that the weight rho makes if a person of P is one of M instead."""
+    """Return the change of the gap, rho c, if a person of weight rho moves from P to M."""
     return min(1 / n_m + 1 / (n - n_m), threshold, gap - threshold)
 
 
 def _sizes(fails: _Fails, row: NDArray[np.float64], threshold: float, n0: int | None) -> Iterator[tuple[int, int]]:
-    """Find the size of M and how many of M the row accepts; yields one pair, or none where rounding is in the way."""
+    """Yield the size of M and the number of M accepted by the row, or nothing where rounding prevents it."""
     n = row.size
     n_m, x, likely = _worlds(n, int(row.sum()), n0)
     gaps = (row.sum() * n_m - n * x) / ((n - n_m) * n_m)
@@ -166,7 +165,7 @@ def _sizes(fails: _Fails, row: NDArray[np.float64], threshold: float, n0: int | 
     n_m, x, gaps, likely = n_m[fits], x[fits], gaps[fits], likely[fits]
     if not gaps.size:
         return
-    # Both by probability and by number, so that an unlikely world takes no more than a few verdicts more.
+    # Weighted both by probability and by number, so that an unlikely world takes only a few verdicts more.
     found = _located(gaps, likely / likely.sum() + 1 / likely.size, lambda t: fails(threshold / t * row))
     n_m, x, gap = n_m[found], x[found], float(gaps[found[0]])
     if _step(n, int(n_m[0]), threshold, gap) < _LEAST_STEP * 2**_LEAST_WINDOW:
@@ -183,7 +182,7 @@ def _sizes(fails: _Fails, row: NDArray[np.float64], threshold: float, n0: int | 
 
 
 def _worlds(n: int, accepted: int, n0: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """List all sizes of M, all numbers of its people accepted that make P the favoured group, and their likelihoods."""
+    """Return all sizes of M, all numbers of M accepted for which P is favoured, and the pairs' likelihoods."""
     sizes = np.arange(1, n) if n0 is None else np.unique([n0, n - n0])
     least = np.maximum(0, accepted - (n - sizes))
     most = (accepted * sizes - 1) // n  # x/N_M below T/n
@@ -196,7 +195,7 @@ def _worlds(n: int, accepted: int, n0: int | None) -> tuple[NDArray[np.int64], N
 def _located(
     values: NDArray[np.float64], weights: NDArray[np.float64], above: Callable[[float], bool]
 ) -> NDArray[np.int64]:
-    """Ask which of some values is the true one, by splits near the middle of their weights; give all that equal it."""
+    """Find the true value by splits near the middle of the weights; return the indices of all equal values."""
     order = np.argsort(values, kind="stable")  # else the order of equal ones depends on the processor
     ranked = values[order]
     starts = np.flatnonzero(np.diff(ranked, prepend=-math.inf) > _ALIKE)  # of the runs of equal values
@@ -216,7 +215,7 @@ def _located(
 
 
 def _search(known: _Known, part: _Open, window: int, at_least: Callable[[NDArray[np.float64], float], bool]) -> None:
-    """Find out who of a part is of M (step 4); ``at_least(weights, tau)`` asks whether X >= tau."""
+    """Identify the people of a part that are in M (step 4); ``at_least(weights, tau)`` queries whether X >= tau."""
     worlds = math.comb(part.people.size, part.count)
     low, high = 0, worlds  # ranks among the worlds of the people still open
     while part.people.size:
@@ -246,7 +245,7 @@ def _search(known: _Known, part: _Open, window: int, at_least: Callable[[NDArray
 
 
 def _prefix(rank: int, worlds: int, people: int, of_m: int, length: int) -> tuple[list[int], int, int]:
-    """Give the first bits of the world of a rank, the least rank of the worlds that have them, and their number."""
+    """Return the first bits of the world at a rank, the lowest rank with these bits, and the number of such worlds."""
     bits: list[int] = []
     least = 0
     for r in range(people, max(people - length, 0), -1):
@@ -259,16 +258,16 @@ def _prefix(rank: int, worlds: int, people: int, of_m: int, length: int) -> tupl
     return bits, least, worlds
 
 
-def _guess(hand: Hand, known: _Known) -> Reveal:
+def _guess(inputs: Hand, known: _Known) -> Reveal:
     if not known.n_m:
-        return replace(everyone(hand.prior() == 1), polarity_known=False)
-    n, scores, in_m = hand.people, hand.base(), known.in_m == 1
-    if hand.terms.n0 is None or 2 * hand.terms.n0 == n:
+        return replace(everyone(inputs.prior() == 1), polarity_known=False)
+    n, scores, in_m = inputs.people, inputs.base(), known.in_m == 1
+    if inputs.terms.n0 is None or 2 * inputs.terms.n0 == n:
         told = 2 * known.n_m != n
-        # Equal sizes say nothing; that h0 ranks the advantaged higher is the guess made without a query, too.
+        # Equal sizes decide nothing; the prior guess, too, assumes that h0 ranks the advantaged higher.
         advantaged_p = 2 * known.n_m < n if told else _ranked_lower(scores, known)
     else:
-        told, advantaged_p = True, known.n_m == hand.terms.n0
+        told, advantaged_p = True, known.n_m == inputs.terms.n0
     for part in known.parts:
         by_score = part.people[np.argsort(scores[part.people] if advantaged_p else -scores[part.people], kind="stable")]
         in_m[by_score[: part.count]] = True
@@ -276,6 +275,6 @@ def _guess(hand: Hand, known: _Known) -> Reveal:
 
 
 def _ranked_lower(scores: NDArray[np.float64], known: _Known) -> bool:
-    """Say whether h0 scores M, as far as known, lower than P."""
+    """Return whether h0 scores M, as far as known, lower than P."""
     m, p = scores[known.in_m == 1], scores[known.in_m == 0]
     return bool(m.size and p.size and m.mean() <= p.mean())

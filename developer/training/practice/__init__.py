@@ -1,7 +1,7 @@
-"""The practices of section VII of [SD], by name: how a private network may lose less on the disadvantaged group.
+"""The practices of section VII of [SD], by name: ways to reduce a private network's loss on the disadvantaged group.
 
-Each trains one private network for a task and says what each step costs that reads private rows. [SD] is arXiv
-2601.17909. Strengths were chosen by hand; choosing is not accounted for.
+Each trains one private network for a task and reports the cost of each step that reads private rows. [SD] is arXiv
+2601.17909. Strengths were chosen by hand; the choice is not accounted for.
 """
 
 from developer.training.practice import (

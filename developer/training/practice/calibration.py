@@ -1,8 +1,8 @@
-"""Scores made to mean what they say after training: of those with score s, a part s has label 1.
+"""Calibration of scores after training: of the rows with score s, a part s has label 1.
 
-[SD], VII-C; isotonic regression (Zadrozny and Elkan, KDD 2002) of the label on the score, by scikit-learn. It is
-fitted on a noisy histogram of private rows, which is paid for; on public rows it is free. Where the groups are held,
-each has a calibration of its own, and whoever decides needs each row's group.
+[SD], VII-C; isotonic regression (Zadrozny and Elkan, KDD 2002) of the label on the score, by scikit-learn. It is fitted
+on a noisy histogram of private rows, which is paid for; on public rows it is free. Where the groups are held, each has
+its own calibration, and decisions need each row's group.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from fairwall.errors import UserError
 from fairwall.learning.ensemble import Ensemble
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Scores, rising, and what they are calibrated to; straight lines in between."""
+"""Scores, rising, and their calibrated values; straight lines in between."""
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """Calibrates a network's scores by everybody's curve, and decides 1 from 1/2 on.
+    """A network with scores calibrated by everybody's curve, and decisions at 1/2.
 
-    Where there are curves ``of_group``, the disadvantaged one's and the advantaged one's, it decides by these.
+    Where there are curves ``of_group``, the disadvantaged one's and the advantaged one's, they make the decisions.
     """
 
     network: Ensemble
@@ -33,13 +33,13 @@ class Calibrated:
     of_group: tuple[Curve, Curve] | None
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the probability of label 1, calibrated over everybody."""
+        """Return the probability of label 1, calibrated over everybody."""
         return np.asarray(np.interp(self.network.scores(features)[0], *self.overall))
 
     def decisions(
         self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
     ) -> NDArray[np.float64]:
-        """Decide, with probability 0 or 1."""
+        """Return decisions as probabilities 0 or 1."""
         if self.of_group is None:
             return at_half(self.scores(features))
         if protected is None:
@@ -58,7 +58,7 @@ def train(task: Task) -> Practised:
 
 
 def curve(counts: NDArray[np.float64]) -> Curve:
-    """Fit a rising curve of the share of label 1 to counts by label and bin of scores, (2, bins) and at least 0."""
+    """Return a rising curve of the share of label 1, fitted to counts by label and bin, (2, bins) and at least 0."""
     from sklearn.isotonic import IsotonicRegression
 
     sizes = counts.sum(0)

@@ -1,4 +1,4 @@
-"""DP-SGD for the practices, with what stands beside it in the accounting (Abadi et al., CCS 2016); and by it alone.
+"""DP-SGD for the practices, accounted together with other Gaussian releases (Abadi et al., CCS 2016); and DP-SGD alone.
 
 Gaussian releases of all rows that a practice makes beside the training steps go into one composition with them: their
 privacy loss is that of one Gaussian release whose sensitivity over standard deviation is the root of the sum of squares
@@ -21,7 +21,7 @@ from fairwall.learning.training import Recipe
 from fairwall.learning.training import train as fit
 
 SMALLER, MORE = 8, 4
-"""Subsampling: how many times smaller a batch is than the recipe's, and how many times more steps there are."""
+"""Subsampling: the factors by which a batch is smaller than the recipe's, and by which steps are more."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Descent:
     Attributes
     ----------
     recipe : layers, steps, learning rate.
-    rate : with what probability a step reads a row, in (0, 1]; the largest where rows have several.
+    rate : probability that a step reads a row, in (0, 1]; the largest where rows have several.
     noise : the noise multiplier.
     clip : the norm at which gradients are clipped.
-    beside : of the Gaussian releases beside the steps.
+    beside : sensitivity over standard deviation of the other Gaussian releases.
     delta : of the budget.
-    strata : how many parts a batch has, each with room for its rows (`OVERFLOW`).
+    strata : number of parts of a batch, each with room for its rows (`OVERFLOW`).
     """
 
     recipe: Recipe
@@ -47,20 +47,20 @@ class Descent:
     delta: float
     strata: int = 1
 
-    def epsilon(self, rate: float | None = None, beside: float | None = None) -> float:
-        """Account for the steps, for rows of another rate or with other releases beside them than planned."""
-        rate, beside = self.rate if rate is None else rate, self.beside if beside is None else beside
-        return epsilon_spent(self.noise, self.delta - self.strata * OVERFLOW, rate, self.recipe.steps, beside)
+    def epsilon(self, rate: float | None = None, release_cost: float | None = None) -> float:
+        """Return the epsilon of the steps for rows of another rate, or with other releases than planned."""
+        rate, release_cost = self.rate if rate is None else rate, self.beside if release_cost is None else release_cost
+        return epsilon_spent(self.noise, self.delta - self.strata * OVERFLOW, rate, self.recipe.steps, release_cost)
 
     @property
     def spent(self) -> Spent:
-        """What the steps and the releases beside them come to."""
+        """The guarantee of the steps and the other releases together."""
         return Spent(self.epsilon(), self.delta)
 
     @property
     def step(self) -> Step:
-        """What the steps alone come to."""
-        return Step(self.named, self.epsilon(beside=0.0), self.delta)
+        """The cost of the steps alone."""
+        return Step(self.named, self.epsilon(release_cost=0.0), self.delta)
 
     @property
     def named(self) -> str:
@@ -76,7 +76,7 @@ class Descent:
         adaptive: bool = False,
         start: Ensemble | None = None,
     ) -> Ensemble:
-        """Train one network; its batches hold every row at the one rate unless there is another plan."""
+        """Train one network; without a plan, its batches hold every row at the one rate."""
         plan = Poisson(np.arange(len(people.labels)), self.rate, self.recipe.steps) if plan is None else plan
         private = [Private(self.noise, self.clip, adaptive)]
         return fit(people.features, people.labels, [plan], [seed], self.recipe, private=private, start=start)
@@ -85,23 +85,23 @@ class Descent:
 def descent(
     task: Task,
     *,
-    beside: float = 0.0,
+    release_cost: float = 0.0,
     recipe: Recipe | None = None,
     rows: int | None = None,
     budget: Budget | None = None,
     often: float = 1.0,
     strata: int = 1,
 ) -> Descent:
-    """Find the noise with which a task's steps keep its budget.
+    """Return steps with the noise that keeps a task's budget.
 
     Parameters
     ----------
-    beside : of the Gaussian releases beside the steps.
-    recipe : another one than the task's.
-    rows : how many rows there are to draw from, if others than the task's people.
-    budget : another one than the task's.
-    often : how much more often than by the recipe the most frequent rows are read, at least 1.
-    strata : how many parts the batches have.
+    release_cost : sensitivity over standard deviation of the other Gaussian releases.
+    recipe : in place of the task's.
+    rows : number of rows to draw from, by default the task's people.
+    budget : in place of the task's.
+    often : factor, at least 1, by which the most frequent rows are read more often than by the recipe.
+    strata : number of parts of a batch.
     """
     budget = task.budget if budget is None else budget
     settings = replace(task.settings, budget=budget)  # which refuses too small a delta
@@ -109,21 +109,21 @@ def descent(
     rows = len(task.people.labels) if rows is None else rows
     rate = min(often * recipe.batch_size / rows, 1.0)
     try:
-        noise = noise_multiplier(budget.epsilon, budget.delta - strata * OVERFLOW, rate, recipe.steps, beside)
+        noise = noise_multiplier(budget.epsilon, budget.delta - strata * OVERFLOW, rate, recipe.steps, release_cost)
     except ValueError as none:
-        beyond = ", with what else is told about the rows" if beside > 0 else ""
+        beyond = ", with what else is told about the rows" if release_cost > 0 else ""
         raise UserError(f"epsilon = {budget.epsilon:,g}: no noise of up to 1,000 norms keeps it{beyond}") from none
-    return Descent(recipe, rate, noise, settings.clip, beside, budget.delta, strata)
+    return Descent(recipe, rate, noise, settings.clip, release_cost, budget.delta, strata)
 
 
 def plain(task: Task) -> Practised:
-    """Train by DP-SGD, and decide at 1/2: the private network as it is, against which every practice is held."""
+    """Train by DP-SGD, and decide at 1/2: the baseline of every practice."""
     steps = descent(task)
     return Practised(Halved(steps.fit(task.people, task.seed)), (steps.step,), steps.spent)
 
 
 def adaptive_clipping(task: Task) -> Practised:
-    """Train at a norm that is adapted with each step, and starts at the task's ([SD], VII-D).
+    """Train with a clipping norm that starts at the task's and adapts with each step ([SD], VII-D).
 
     The clipping norm follows the median of the gradients' norms (Andrew, Thakkar, McMahan, Ramaswamy, NeurIPS 2021). A
     step releases, beside the gradient, a noisy count of rows below the norm; both are one Gaussian release at the noise
@@ -138,7 +138,7 @@ def subsampling(task: Task) -> Practised:
     """Train in many small batches, instead of few large ones: privacy amplified by subsampling ([SD], VII-B).
 
     A step that reads a row with probability q at noise z costs the row about q times what it would cost at q = 1; the
-    step says what full batches would cost at the same noise. All rows have one q, so that this favours no group,
+    step's description states the cost of full batches at the same noise. All rows have one q, so this favours no group,
     whatever the paper says of "overrepresented" ones; `rates` varies q by group.
     """
     recipe = task.settings.recipe

@@ -1,12 +1,12 @@
-"""Take out of every row the direction in which the groups' means differ, then train on what is left ([SD], VII-D).
+"""Remove from every row the direction in which the groups' means differ, then train on the result ([SD], VII-D).
 
-Zemel et al. (ICML 2013) learn a representation that says little about the group; this is its linear, private form.
+Zemel et al. (ICML 2013) learn a representation with little information about the group; this is a linear, private form.
 With v the unit vector along the difference of the groups' noisy means, x becomes x - <x, v> v, in which the groups'
 means are equal but for the noise. Rows are cut to a public norm first, which bounds what one record adds to a sum. Only
-means are made equal: what depends on the group in other ways is left, and a network may find it.
+means are made equal: other dependence on the group remains, and a network may find it.
 
-The sums may be told by whoever holds the protected attribute, so that the developer need not; they are then counted in
-this budget all the same.
+The sums may come from the holder of the protected attribute, so that the developer need not hold it; they are still
+charged to this budget.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 
 @dataclass(frozen=True, eq=False)
 class Representation:
-    """What is left of rows, the longer ones cut to a norm above 0, without a direction, (d,), of norm 1 or 0."""
+    """Rows cut to a norm above 0, without the component along a direction, (d,), of norm 1 or 0."""
 
     norm: float
     direction: NDArray[np.float64]
 
     def __call__(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Represent rows of shape (rows, d) by as many numbers each."""
+        """Return the representation of rows, (rows, d), of the same shape."""
         rows = self.norm * cut(features, self.norm)
         return np.asarray(rows - np.outer(rows @ self.direction, self.direction))
 
@@ -44,7 +44,7 @@ class Represented(Halved):
     representation: Representation
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the probability of label 1."""
+        """Return the probability of label 1."""
         return super().scores(self.representation(features))
 
 
@@ -54,7 +54,7 @@ def train(task: Task) -> Practised:
     if sums is None:
         multiplier = gaussian_multiplier(budget.statistics * budget.epsilon, budget.delta)
         sums = held_sums(task.groups(), multiplier, np.random.default_rng([task.seed, 1]))
-    steps = descent(task, beside=sums.cost)
+    steps = descent(task, release_cost=sums.cost)
     representation = learn(task.people.features, task.columns, sums)
     people = People(representation(task.people.features), task.people.labels)
     network = steps.fit(people, task.seed)
@@ -63,7 +63,7 @@ def train(task: Task) -> Practised:
 
 
 def learn(features: NDArray[np.float64], columns: tuple[str, ...], sums: GroupSums) -> Representation:
-    """Find the direction in which the groups' means differ.
+    """Return the representation without the direction in which the groups' means differ.
 
     The norm is about that of an ordinary row: standardised numbers and one-hot columns each add 1 to its square.
     """
@@ -75,5 +75,5 @@ def learn(features: NDArray[np.float64], columns: tuple[str, ...], sums: GroupSu
 
 
 def cut(features: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
-    """Divide rows by the norm, and longer ones by their own: none is then longer than 1."""
+    """Return rows divided by the norm, longer ones by their own, so that none is longer than 1."""
     return np.asarray(features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), norm))

@@ -1,8 +1,8 @@
-"""Scores counted by group, label and bin, and told with noise: what is fitted after training, and paid for.
+"""Noisy counts of scores by group, label and bin: the paid input of fits after training.
 
 A record adds 1 to one count, and to no other: the l2 sensitivity is 1. Post-processing is free only where it reads no
-private rows, and thresholds or calibrations that are fitted on them do. Negative counts are dropped, which is free, and
-makes the counts of bins that nobody is in about 0.4 standard deviations too large.
+private rows, and thresholds or calibrations fitted on them do read them. Negative counts are clipped to 0, which is
+free, and makes the counts of empty bins about 0.4 standard deviations too large.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.learning.ensemble import Ensemble
 
 BINS = 8
-"""Of equal width, over [0, 1]. More of them follow the scores more closely, and hold more noise together."""
+"""Number of bins of equal width over [0, 1]. More bins follow the scores more closely, but hold more noise together."""
 
 MIDDLES: NDArray[np.float64] = (np.arange(BINS) + 0.5) / BINS
-"""Of the bins."""
+"""The middles of the bins."""
 
 
 def count(
     scores: NDArray[np.float64], labels: NDArray[np.uint8], groups: NDArray[np.uint8] | None
 ) -> NDArray[np.float64]:
-    """Count the rows of each group, label and bin of scores: (2, 2, BINS); (1, 2, BINS) without groups."""
+    """Return the counts of rows by group, label and bin of scores: (2, 2, BINS); (1, 2, BINS) without groups."""
     bins = np.minimum((scores * BINS).astype(np.intp), BINS - 1)
     parts = 1 if groups is None else 2
     cells = (0 if groups is None else groups.astype(np.intp) * 2 * BINS) + labels.astype(np.intp) * BINS + bins
@@ -36,16 +36,13 @@ def count(
 
 
 def tell(counts: NDArray[np.float64], multiplier: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Add Gaussian noise of standard deviation ``multiplier``, and drop what is negative."""
+    """Return counts with Gaussian noise of standard deviation ``multiplier``, clipped to at least 0."""
     return np.maximum(counts + multiplier * rng.standard_normal(counts.shape), 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """A private network, the counts of its scores, (1 or 2 groups, 2, BINS) and at least 0, and what both cost.
-
-    That is by all steps together which read private rows.
-    """
+    """A private network, its scores' counts, (1 or 2 groups, 2, BINS) and at least 0, and the cost of both together."""
 
     network: Ensemble
     counts: NDArray[np.float64]
@@ -56,9 +53,7 @@ class Counted:
 def train_and_count(task: Task, groups: NDArray[np.uint8] | None) -> Counted:
     """Train by DP-SGD, and count the scores: of public rows exactly where there are any, else of private ones.
 
-    Parameters
-    ----------
-    groups : the private rows', to count by group; public rows are then of use only if theirs are known.
+    `groups` are the private rows', to count by group; public rows are then used only if their groups are known.
     """
     public, budget = task.public, task.budget
     if public is not None and (groups is None or task.public_protected is not None):
@@ -69,7 +64,7 @@ def train_and_count(task: Task, groups: NDArray[np.uint8] | None) -> Counted:
             network, count(network.scores(public.features)[0], public.labels, theirs), (steps.step,), steps.spent
         )
     multiplier = gaussian_multiplier(budget.statistics * budget.epsilon, budget.delta)
-    steps = descent(task, beside=1 / multiplier)
+    steps = descent(task, release_cost=1 / multiplier)
     network = steps.fit(task.people, task.seed)
     exact = count(network.scores(task.people.features)[0], task.people.labels, groups)
     by = "label" if groups is None else "group and label"

@@ -1,4 +1,4 @@
-"""What a practice is given, what it gives back, and what it says about the private rows that it read."""
+"""The interface of a practice: its task, its result, and its report about private rows read."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Decider(Protocol):
     """A model that decides."""
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the probability of label 1, shape (rows,), in [0, 1]."""
+        """Return the probability of label 1, shape (rows,), in [0, 1]."""
 
     def decisions(
         self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
     ) -> NDArray[np.float64]:
-        """Compute with what probability each row is decided 1, shape (rows,)."""
+        """Return each row's probability of a positive decision, shape (rows,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Halved:
-    """Decides 1 where the network's score is 1/2 at least, whatever the group."""
+    """A network that decides 1 where its score is at least 1/2, whatever the group."""
 
     network: Ensemble
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the probability of label 1."""
+        """Return the probability of label 1."""
         return np.asarray(self.network.scores(features)[0])
 
     def decisions(
@@ -43,30 +43,28 @@ class Halved:
         features: NDArray[np.float64],
         protected: NDArray[np.uint8] | None = None,  # noqa: ARG002
     ) -> NDArray[np.float64]:
-        """Decide, with probability 0 or 1."""
+        """Return decisions as probabilities 0 or 1."""
         return at_half(self.scores(features))
 
 
 def at_half(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Decide 1 where the score is 1/2 at least: probabilities 0 and 1."""
+    """Return 1 where the score is at least 1/2, else 0."""
     return (scores >= 0.5).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What to train, on whom, and what it may spend.
+    """The inputs of a practice.
 
     Attributes
     ----------
     people : the private rows, n of d features.
-    seed : at least 0.
-    budget : for every step that reads private rows, together.
+    budget : of all steps together that read private rows.
     settings : of the private network; its own budget is not read.
     protected : (n,), 1 for the advantaged group; None where the developer does not hold it.
-    public : rows that nothing is promised for.
-    sums : told by whoever holds the attribute.
+    public : rows without any guarantee.
+    sums : from the holder of the attribute.
     columns : d names of features, ``column=value`` for one-hot ones.
-    public_protected : the public rows' groups.
     """
 
     people: People
@@ -88,7 +86,7 @@ class Task:
             raise ValueError("every public row has one group")
 
     def groups(self) -> NDArray[np.uint8]:
-        """Return the protected attribute."""
+        """Return the protected attribute; raise `UserError` unless it is held and both groups occur."""
         if self.protected is None:
             raise UserError("this practice needs the group of every row")
         require_both(self.protected)
@@ -97,14 +95,11 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Practised:
-    """A model, and what it promises.
+    """A model and its guarantee.
 
-    Attributes
-    ----------
-    model : decides.
     steps : every step that reads private rows.
-    spent : what everybody is promised, for all steps together: of two groups' guarantees the weaker one.
-    by_group : what the disadvantaged and the advantaged are each promised, where that differs.
+    spent : everybody's guarantee, for all steps together: of two groups' guarantees the weaker one.
+    by_group : the guarantees of the disadvantaged and the advantaged, where these differ.
     """
 
     model: Decider
@@ -115,7 +110,7 @@ class Practised:
 
 @dataclass(frozen=True)
 class Practice:
-    """A practice of section VII of [SD], what it trades, and whether it needs every row's group or public rows."""
+    """A practice of section VII of [SD], its trade-off, and whether it needs every row's group or public rows."""
 
     train: Callable[[Task], Practised]
     title: str

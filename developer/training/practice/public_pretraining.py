@@ -1,6 +1,6 @@
 """Pre-train on public rows, then fine-tune on private ones by DP-SGD ([SD], VII-D).
 
-The public rows are promised nothing. The private steps start where the public ones end.
+The public rows have no guarantee. The private steps start where the public ones end.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from fairwall.learning.training import Recipe
 from fairwall.learning.training import train as fit
 
 STEPS, BATCH, RATE = 500, 64, 1e-3
-"""The public training's."""
+"""Steps, batch size and learning rate of the public training."""
 
 FINER = 0.25
-"""The fine-tuning's learning rate over the recipe's: at all of it, noise undoes what was learnt in public."""
+"""The fine-tuning's learning rate over the recipe's; at the full rate, noise undoes the public training."""
 
 
 def train(task: Task) -> Practised:
-    """Train in public without noise, then in private with it."""
+    """Train on public rows without noise, then on private rows with noise."""
     public, recipe = task.public, task.settings.recipe
     if public is None:
         raise UserError("this practice needs public rows")
@@ -33,7 +33,7 @@ def train(task: Task) -> Practised:
     steps = descent(task, recipe=replace(recipe, learning_rate=FINER * recipe.learning_rate))
     n = len(public.labels)
     before = Recipe(recipe.layers, STEPS, BATCH, RATE)
-    # Not the task's own seed: from it come the draws of noise, which where training starts must not tell.
+    # Not the task's own seed: it determines the draws of noise, which the start of training must not reveal.
     seed = int(np.random.default_rng([task.seed, 1]).integers(2**63))
     start = fit(public.features, public.labels, [shuffled(np.arange(n), min(BATCH, n))], [seed], before)
     network = steps.fit(task.people, task.seed, start=start)

@@ -1,15 +1,15 @@
-"""Read the disadvantaged group's rows more often: each group's at a rate, and with a guarantee, of its own.
+"""Read the disadvantaged group's rows more often: each group has its own sampling rate and guarantee.
 
-Neither rate, nor what a step divides by, follows from the groups' sizes, which are private.
+Neither rate, nor the divisor of a step, follows from the groups' sizes, which are private.
 
-**Oversampling** ([SD], VII-A) pays for it with noise, which is such that the disadvantaged group's guarantee, the
-weaker one, is within the budget.
+**Oversampling** ([SD], VII-A) pays with noise: enough for the disadvantaged group's guarantee, the weaker one, to be
+within the budget.
 
 **An epsilon for each group** ([SD], VII-B, takes 2 for the minority and 0.5 for the majority). Individualised privacy
 by sampling is of Boenisch, Mühl, Dziedzic, Rinberg and Papernot ("Have it your way", NeurIPS 2023): one noise, and for
-each group the rate of Poisson sampling with which its own epsilon is met. **It weakens the disadvantaged group's
-promise** to `RATIO` times the budget's epsilon, so that the model learns more from its rows: the budget holds for the
-advantaged group alone. That somebody is of one group or the other is covered by the weaker promise at best.
+each group the rate of Poisson sampling that meets its epsilon. **It weakens the disadvantaged group's guarantee** to
+`RATIO` times the budget's epsilon, so that the model learns more from its rows: the budget holds for the advantaged
+group alone. Membership of a group is covered by the weaker guarantee at best.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from developer.training.practice.practice import Halved, Practised, Task
 from fairwall.learning.batches import Poisson, PoissonStrata
 
 OFTEN = 2.0
-"""Oversampling: how many times as often a step reads a row of the disadvantaged group."""
+"""Oversampling: the factor by which a step reads a row of the disadvantaged group more often."""
 
 RATIO = 4.0
 """The disadvantaged group's epsilon over the budget's, which is the advantaged group's: 2 over 0.5."""
@@ -46,7 +46,7 @@ def group_epsilon(task: Task) -> Practised:
 
 
 def rate_for(steps: Descent, epsilon: float) -> float:
-    """Find the largest rate, in [steps.rate, 1], at which the steps cost a row no more than epsilon."""
+    """Return the largest rate, in [steps.rate, 1], at which the steps cost a row no more than epsilon."""
     if steps.epsilon(1.0) <= epsilon:
         return 1.0
     low, high = steps.rate, 1.0

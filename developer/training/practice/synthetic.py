@@ -1,12 +1,12 @@
 """Add synthetic rows of the disadvantaged group to the private rows ([SD], VII-A).
 
 The rows are drawn from a model that AIM (McKenna, Mullins, Sheldon, Miklau, PVLDB 2022) fits to noisy counts of the
-group's rows, as `opendp[mbi]` implements it, under zero-concentrated privacy. Each column is counted on its own and
-together with the label, no columns with one another: all pairs take minutes on Adult, and so what ties two columns
-beyond the label is left out. Numbers are put in four public bins. AIM's rows can hold nulls: a null label drops the
-row, and any other becomes zeros.
+group's rows, as `opendp[mbi]` implements it, under zero-concentrated privacy. Each column is counted alone and together
+with the label, no columns with one another, since all pairs take minutes on Adult: dependence of two columns beyond the
+label is lost. Numbers are put in four public bins. AIM's rows can hold nulls: a null label drops the row, and any other
+null becomes zeros.
 
-The advantaged group's rows are not read for it, so that they are promised more. OpenDP draws its noise from the
+The advantaged group's rows are not read for it, so their guarantee is stronger. OpenDP draws its noise from the
 operating system: this practice alone is no function of the seed.
 """
 
@@ -26,39 +26,33 @@ from developer.training.practice.practice import Halved, Practised, Task
 from fairwall.errors import UserError
 
 CUTS = np.array([-1.0, 0.0, 1.0])
-"""Of a standardised number's bins."""
+"""Boundaries of a standardised number's bins."""
 
 LEVELS = np.array([-1.5, -0.5, 0.5, 1.5])
-"""What a synthetic number is in each bin."""
+"""The synthetic number of each bin."""
 
 ROUNDS = 12
-"""Of AIM; more of them take longer and share the budget among more counts."""
+"""Rounds of AIM; more rounds take longer and share the budget among more counts."""
 
 _LABEL = "label"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """How features are made of columns of codes.
-
-    Attributes
-    ----------
-    places : for each column the places of its features: several of a one-hot column, one of a number.
-    categorical : which columns are one-hot.
-    """
+    """The columns behind the features: each column's feature indices, several if it is `categorical`, i.e. one-hot."""
 
     places: tuple[tuple[int, ...], ...]
     categorical: tuple[bool, ...]
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many codes each column has."""
+        """The number of codes of each column."""
         return tuple(
             len(of) if one_hot else len(LEVELS) for of, one_hot in zip(self.places, self.categorical, strict=True)
         )
 
     def encode(self, features: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-        """Make features codes, a column at a time; -1 where no feature of a one-hot column is above 0."""
+        """Return features as codes, column by column; -1 where no feature of a one-hot column is above 0."""
         codes = []
         for of, one_hot in zip(self.places, self.categorical, strict=True):
             part = features[:, list(of)]
@@ -67,7 +61,7 @@ class Columns:
         return codes
 
     def decode(self, codes: list[NDArray[np.int64]]) -> NDArray[np.float64]:
-        """Make codes features; -1 becomes zeros."""
+        """Return codes as features; -1 becomes zeros."""
         features = np.zeros((len(codes[0]), sum(map(len, self.places))))
         for of, one_hot, code in zip(self.places, self.categorical, codes, strict=True):
             known = np.flatnonzero(code >= 0)
@@ -89,7 +83,7 @@ def columns_of(names: tuple[str, ...], d: int) -> Columns:
 
 
 def train(task: Task) -> Practised:
-    """Make synthetic rows, then train by DP-SGD on them and the private ones."""
+    """Train by DP-SGD on the private and the synthetic rows."""
     protected, budget = task.groups(), task.budget
     if find_spec("mbi") is None or find_spec("polars") is None:
         raise UserError("synthetic rows need OpenDP's AIM: pip install 'fairwall[synthetic]'")
@@ -113,7 +107,7 @@ def train(task: Task) -> Practised:
 def synthesise(
     features: NDArray[np.float64], labels: NDArray[np.uint8], columns: Columns, spent: Spent
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]] | None:
-    """Draw about as many rows as there are, features and labels, by AIM; None if it made no row."""
+    """Return about as many synthetic rows, features and labels, as given, by AIM; None if it made no row."""
     import opendp.prelude as dp
     import polars as pl
 
@@ -140,7 +134,7 @@ def synthesise(
 
 
 def concentrated(spent: Spent) -> float:
-    """Find the rho at which zero-concentrated privacy is (epsilon, delta)-private.
+    """Return the rho of zero-concentrated privacy that implies (epsilon, delta)-privacy.
 
     rho + 2 sqrt(rho ln(1/delta)) = epsilon (Bun and Steinke, TCC 2016, Proposition 1.3).
     """

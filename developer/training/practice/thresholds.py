@@ -1,9 +1,9 @@
 """Thresholds for each group, set after training for equal rates of positive decisions.
 
-[SD], VII-C; Hardt, Price and Srebro (NeurIPS 2016), by Fairlearn's `ThresholdOptimizer`: of all pairs of rules that
-decide 1 equally often in both groups, each a threshold or a lottery between two, the most accurate one. The paper calls
-it free, as post-processing is. It is not where it is fitted on private rows: here it is fitted on a noisy histogram of
-them, which is paid for, or on public rows where their groups are known. Whoever decides needs each row's group.
+[SD], VII-C; Hardt, Price and Srebro (NeurIPS 2016), by Fairlearn's `ThresholdOptimizer`: of all pairs of rules with
+equal rates in both groups, each a threshold or a lottery between two, the most accurate pair. The paper calls it free,
+as post-processing is. A fit on private rows is not free: here it uses a noisy histogram of them, which is paid for, or
+public rows where their groups are known. Decisions need each row's group.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from fairwall.errors import UserError
 from fairwall.learning.ensemble import Ensemble
 
 Rule = tuple[tuple[float, float], ...]
-"""With what probability which threshold holds; a score above it is decided 1."""
+"""Pairs of a probability and a threshold; a score above the threshold is decided 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class ByThreshold:
-    """Decides by a rule for each group, the disadvantaged one's first."""
+    """A network that decides by a rule for each group, the disadvantaged one's first."""
 
     network: Ensemble
     rules: tuple[Rule, Rule]
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the probability of label 1."""
+        """Return the probability of label 1."""
         return np.asarray(self.network.scores(features)[0])
 
     def decisions(
         self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
     ) -> NDArray[np.float64]:
-        """Compute with what probability each row is decided 1."""
+        """Return each row's probability of a positive decision."""
         if protected is None:
             raise UserError("thresholds for each group need the group of every row that is decided")
         scores = self.scores(features)
@@ -56,15 +56,12 @@ def train(task: Task) -> Practised:
 
 
 def rules(counts: NDArray[np.float64]) -> tuple[Rule, Rule]:
-    """Fit the groups' rules for demographic parity.
-
-    Counts are by group, label and bin of scores, (2, 2, bins) and at least 0, and are rounded to whole rows.
-    """
+    """Return the groups' rules for demographic parity, fitted to counts, (2, 2, bins), rounded to whole rows."""
     from fairlearn.postprocessing import ThresholdOptimizer
     from sklearn.base import BaseEstimator
 
     class Score(BaseEstimator):  # type: ignore[misc]
-        """The one feature is the score."""
+        """A model whose one feature is the score."""
 
         def fit(self, *_: Any) -> Score:
             return self
@@ -76,7 +73,7 @@ def rules(counts: NDArray[np.float64]) -> tuple[Rule, Rule]:
             return np.asarray(X, np.float64)[:, 0]
 
     whole = np.rint(counts).astype(np.intp)
-    # Fairlearn wants rows of both labels in each group; one row is nothing beside the noise.
+    # Fairlearn needs rows of both labels in each group; one row is negligible beside the noise.
     whole[:, 0, 0], whole[:, 1, -1] = np.maximum(whole[:, 0, 0], 1), np.maximum(whole[:, 1, -1], 1)
     group, label, bin_ = (np.repeat(index.ravel(), whole.ravel()) for index in np.indices(whole.shape))
     optimizer = ThresholdOptimizer(

@@ -1,4 +1,4 @@
-"""The client of a deployment's compliance service: `AuditClient`, what it answers, and how it refuses."""
+"""The client of a compliance service: `AuditClient`, its answers, and its exceptions."""
 
 from fairwall.client.audit_client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared
 from fairwall.client.by_group import ByGroup, GroupTerms

@@ -1,4 +1,4 @@
-"""The client of a deployment: `AuditClient`, and how it is refused."""
+"""The client of a compliance service: `AuditClient`, and its exceptions."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 RECONNECT_SECONDS = 20.0
-"""How long a service that was there before may take to come back."""
+"""Longest wait, in seconds, for a service that was reached before to come back."""
 _PAUSE_SECONDS = 0.1
 _STARTING_SECONDS = 0.25
 
@@ -54,30 +54,30 @@ _T = TypeVar("_T")
 
 
 class AuditRefused(Exception):
-    """Compliance refused. The text is the catalogue's sentence, and the numbers that go with it.
+    """A refusal by compliance. The text is the catalogue's sentence, and the numbers that go with it.
 
-    Nothing was charged, but for ``"LEDGER_UNAVAILABLE"``: ask again under the same request id, and it is charged at
-    most once.
+    Nothing was charged, except perhaps for ``"LEDGER_UNAVAILABLE"``: send the request again under the same id, and it
+    is charged at most once.
 
     Parameters
     ----------
     error : AuditError
-        What compliance said.
+        The refusal as received.
     data : str
-        What was asked for, as in "data set 'loans'".
+        The data set for the text, as in "data set 'loans'".
 
     Attributes
     ----------
     reason : str
         The catalogue's name, such as ``"BUDGET_EXHAUSTED"``.
     people : int or None
-        How many people the test set holds, where predictions do not have as many columns.
+        Number of people in the test set, if predictions have another number of columns.
     queries_max : int or None
-        The most models in one batch, where there were more.
+        Most models in one batch, if the batch had more.
     epsilon_min, epsilon_max : float or None
-        The least and the most that one batch may spend, where it offered less or more.
+        The least and the most epsilon of one batch, if the batch offered less or more.
     epsilon_remaining, epsilon_needed : float or None
-        What is left of the budget and what the batch would take of it, where that is more.
+        The budget left, and the batch's charge, if that is more.
     """
 
     def __init__(self, error: AuditError, data: str = "") -> None:
@@ -91,7 +91,7 @@ class AuditRefused(Exception):
         self.epsilon_needed: float | None = told.get("epsilon_needed")
         numbers = [text.format(told[name]) for name, text in _NUMBERS.items() if name in told]
         if data and self.reason == "DEAL_UNKNOWN":
-            # The service says the same of what is not there and of what is not the caller's.
+            # The service does not distinguish missing data from other callers' data.
             numbers.append(f"the service has no {data}, or none that you may ask about")
         super().__init__(": ".join([CATALOGUE[error.reason][1], *([", ".join(numbers)] if numbers else [])]))
 
@@ -104,36 +104,36 @@ _NUMBERS = {
     "epsilon_remaining": "{!r} is left",
     "epsilon_needed": "{!r} is needed",
 }
-"""How a refusal's numbers are said."""
+"""The text of each number in a refusal."""
 
 
 class AuditUnavailable(ConnectionError):
-    """No answer came. The same request under the same id may be sent again: it is charged once."""
+    """A request without an answer. It may be sent again under the same id: it is charged once."""
 
 
 class RowsNotCompared(UserWarning):
-    """Whether predictions are in the order of compliance's rows was not checked, though it could have been."""
+    """A warning that the order of predictions was not checked against compliance's rows, though these have ids."""
 
 
 class AuditClient:
-    """Asks a deployment's compliance service about models, and buys sanitised attributes to train them on.
+    """A client of a compliance service: audits models, and buys sanitised attributes to train models on.
 
     Parameters
     ----------
     address : str or sequence of str
-        "host:port"; or several, of services that share one ledger: requests take turns among them, and go to another
-        one where one is gone or cannot write its ledger, under the same request id.
+        "host:port"; or several, of services that share one ledger: requests take turns among these, and move on, under
+        the same request id, from a service that is gone or cannot write its ledger.
     credentials : str or Path
         The folder with your ``authority.pem``, ``certificate.pem`` and ``key.pem``.
     data : str, optional
-        The data set's name; by default the deployment's, which your certificate tells.
+        The data set's name; by default the deployment's, which your certificate names.
 
     Raises
     ------
     fairwall.rpc.identity.CredentialsError
-        If the folder does not hold credentials that can be used.
+        If the folder does not hold usable credentials.
     ValueError
-        For an address that is not "host:port".
+        If an address is not "host:port".
     """
 
     def __init__(self, address: str | Sequence[str], credentials: str | Path, *, data: str | None = None) -> None:
@@ -163,29 +163,29 @@ class AuditClient:
         epsilon: float = 10.0,
         seed: int = 0,
     ) -> AuditClient:
-        """Try the client on people who do not exist: free, without a certificate, and nobody is told anything.
+        """Return a client of a local service about made-up people: free, without a certificate, and without a trace.
 
-        A real service of your own answers on this machine, by the real mechanisms, until the client is closed. Who is
-        in which group is drawn by the seed, and has nothing to do with rows: so a model's exact gaps are near 0.
+        The service runs on this machine, with the real mechanisms, until the client is closed. People's groups are
+        drawn by the seed, independently of rows: so a model's exact gaps are near 0.
 
         Parameters
         ----------
         rows : int or frame
-            How many people there are; or the table that predictions will be made of, of which ids and labels are used.
+            The number of people; or the table that predictions will be made of, of which only ids and labels are used.
         id, label : str, optional
-            Columns of rows: that of ids, by default the labels of a frame of pandas that do more than count; and that
-            of outcomes, 0 or 1, by default drawn.
+            Columns of rows. Ids are by default the index of a pandas frame, unless it only counts rows; labels, 0 or 1,
+            are by default drawn.
         metrics, mechanism, epsilon : sequence of str, str, float
             As in a policy. The budget is as large as you like.
         seed : int
-            By which groups are drawn. Noise is the operating system's, and other each time.
+            Seed of the groups. Noise is the operating system's, and differs each time.
 
         Raises
         ------
         ValueError
-            For rows that cannot be people.
+            If rows cannot be people.
         UserError
-            Where no service starts, with its one line: for a metric that there is not, or without `fairwall[service]`.
+            If no service starts, with its one line: for an unknown metric, or without `fairwall[service]`.
         """
         return Rehearsal(
             Service(rows, id=id, label=label, metrics=metrics, mechanism=mechanism, epsilon=epsilon, seed=seed)
@@ -200,7 +200,7 @@ class AuditClient:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._channel.close()
 
     def ask(
@@ -222,40 +222,39 @@ class AuditClient:
         Parameters
         ----------
         predictions : array_like, shape (people,) or (models, people), or a table
-            In [0, 1], one for each row of the test set, in its order. Of a classifier with probabilities that is
-            ``predict_proba(X)[:, 1]``; of a frame with a column for each model, ``frame.T``. In any order where the
-            service's rows have ids and these are given: as labels of a Series or a frame, by ``ids`` or by ``table``,
-            which agree where several are given.
-            A table has a column for each model: the path of a Parquet file, an Arrow table, a mapping of names to
-            arrays, a frame of polars, or, with ``ids`` as the name of its column of ids, one of pandas.
+            In [0, 1], one for each row of the test set, in the test set's order. Of a classifier with probabilities
+            pass ``predict_proba(X)[:, 1]``; of a frame with a column for each model, ``frame.T``. Any order will do if
+            the service's rows have ids and these are given: as labels of a Series or a frame, by ``ids`` or by
+            ``table``, which must agree if several are given. A table has a column for each model: the path of a Parquet
+            file, an Arrow table, a mapping of names to arrays, a frame of polars, or, with ``ids`` as the name of its
+            column of ids, one of pandas.
         metric : str
             Such as "sp" or "eo", or another name of docs/metrics.md, such as "demographic_parity".
         epsilon : float
-            What to spend on the whole batch.
+            Epsilon of the whole batch.
         request_id : str, optional
-            1 to 64 printable ASCII characters. The same one again, with the same request, gets the same answer at no
-            cost. By default a new one each time.
+            1 to 64 printable ASCII characters. The same id with the same request gets the same answer at no cost. By
+            default a new id each time.
         threshold : float, optional
-            What to compare the population's gap with; it is part of the request.
+            The value to compare the population's gap with; it is part of the request.
         ids : sequence or str, optional
-            Each person's id, in the order of predictions; or the name of the column of predictions that has them.
+            Each person's id, in the order of predictions; or the name of the column of predictions with the ids.
         table : frame or mapping of str to sequence, optional
-            What predictions were made from, in their order, with the column of ids and the public columns that the
-            terms name. All of them are compared with compliance's.
+            The table that predictions were made from, in their order, with the column of ids and the public columns
+            that the terms name. All of these are compared with compliance's.
         once : bool
-            Pay for this question once and for all: the request id is made from all that is asked, so that the same
-            question gets the same answer at no cost, also from another program on another day.
+            Make the request id from the whole request, so that the same question gets the same answer at no cost, also
+            from another program on another day.
         by : str
-            The column that gaps are by, such as "sex", where `Terms.by` has several; by default the first.
+            The protected column, such as "sex", if `Terms.by` has several; by default the first.
         sample_weight : None
             Refused: every person counts as one. docs/groups.md says why.
 
         Raises
         ------
         ValueError
-            For what cannot be asked, before anything is asked; for rows that are not compliance's too.
-        AuditRefused
-        AuditUnavailable
+            If the request is not valid, before anything is charged; also if rows are not compliance's.
+        AuditRefused, AuditUnavailable
         """
         _check_weights(sample_weight)
         return self._asked(predictions, metric, epsilon, request_id, threshold, ids, table, once, by)
@@ -281,7 +280,7 @@ class AuditClient:
         header = gaps.header_of(self._data, asked or "", metric, batch, epsilon, threshold, digest, by, searched)
         question = ""
         if self._kept is not None:
-            # By the developer's own key: the same question has the same, and compliance cannot foresee it.
+            # Made with the developer's private key: the same for the same question, and unforeseeable for compliance.
             header.nonce = hmac.digest(self._secret, audit_digest(header, batch), hashlib.sha256)
         if asked is None:
             question = audit_digest(header, batch).hex()
@@ -310,25 +309,24 @@ class AuditClient:
         return replace(answer, digest=question, models=batch.names)
 
     def commit(self, folder: str | Path) -> None:
-        """Have compliance bound before anything is asked: keep what it commits to, and then what is asked and answered.
+        """Keep compliance's commitment, and from now on every question with its answer, in a folder.
 
-        From now on every question of `ask` and `search` is written to the folder with its answer: a regulator opens
-        some of them where compliance is, and says whether they were answered as was committed to. Noise follows from
-        the question and from a nonce that the client makes with your private key, which compliance must not have.
+        Questions are those of `ask` and `search`. A regulator opens some of the questions at compliance's site, and
+        checks that the answers follow the commitment. Noise follows from the question and from a nonce that the client
+        makes with your private key, which compliance must not have.
 
         Parameters
         ----------
         folder : str or Path
-            Made if it is not there. One that was begun is gone on with, as long as the commitment is the same.
+            Made if it is missing. A folder with the same commitment is continued.
 
         Raises
         ------
         ValueError
-            Where the service commits to nothing.
+            If the service commits to nothing.
         fairwall.client.kept.KeptError
-            Where the folder holds another commitment: whom it answers about, its noise or its terms have changed.
-        AuditRefused
-        AuditUnavailable
+            If the folder holds another commitment: the service's people, noise or terms have changed.
+        AuditRefused, AuditUnavailable
         """
         told = self.terms().commitment
         if told is None:
@@ -352,28 +350,28 @@ class AuditClient:
         once: bool = False,
         by: str = "",
     ) -> Search:
-        """Search many candidates for one that is as useful and less discriminatory; one epsilon for all of them.
+        """Search many candidates for a less discriminatory model that is as useful; one epsilon for all of them.
 
         Parameters
         ----------
         candidates, metric, epsilon, request_id, ids, table, once, by : as of `ask`
-            Such as ``{"lr1": predictions, "gbm": predictions}``. Epsilon is spent in rounds: the candidates that are
-            useful enough and look best are looked at again.
+            Such as ``{"lr1": predictions, "gbm": predictions}``. Epsilon is spent in rounds: later rounds measure again
+            the candidates that are useful enough and look best.
         utility : mapping of str to float, or sequence of float
-            How useful each is by your own count, such as its accuracy, by names or in their order; more is better. The
+            Usefulness of each candidate by your own measure, such as accuracy, by name or in order; more is better. The
             service keeps it with the answer, and cannot check it.
         baseline : str or int
-            The candidate that others are to be better than, by its name or number.
+            The candidate to improve on, by name or number.
         at_least : float, optional
-            The utility that will do, by default the baseline's.
+            Least utility that will do, by default the baseline's.
 
         Raises
         ------
         ValueError
-            For what cannot be asked, before anything is charged.
+            If the request is not valid, before anything is charged.
         AuditRefused
         AuditUnavailable
-            Also where the service is of a version without searches; then it was charged as `ask` is.
+            Also if the service is of a version without searches; then the request was charged as one of `ask`.
         """
         found, errors = list[Candidates](), list[float]()
 
@@ -394,10 +392,10 @@ class AuditClient:
         return Search(answer, found[0], *errors)
 
     def _expected_of_search(self, batch: Batch, metric: str, epsilon: float) -> float:
-        """Return how far the answers about what is left in the end are expected to be off, a median.
+        """Return the expected median error of the last answers of a search.
 
-        Where `recommended` answers, by the candidates' own predictions: as a gap of everybody's, times what this metric
-        errs more. The client does not know the labels.
+        With `recommended`, it is the error of "sp" for the candidates' own predictions, times this metric's error over
+        that of "sp": the client does not know the labels.
         """
         terms, is_own, error = self.terms(), metric in ("sp", "abs_sp"), math.inf
         if terms.mechanism == "recommended" and (is_own or "sp" in terms.metrics):
@@ -420,25 +418,24 @@ class AuditClient:
         request_id: str | None = None,
         threshold: float | None = None,
     ) -> Answer:
-        """Ask for one metric of models whose predictions are in a table beside the people, in compliance's engine.
+        """Ask for one metric of models whose predictions are in a table of compliance's engine.
 
         Parameters
         ----------
         table : str
             The table's name in compliance's policy.
         metric, epsilon, request_id, threshold : as of `ask`.
-            The same id stands for the same rows too: where one has changed since, it is refused.
+            A request id covers the rows too: if a row has changed since, the request is refused.
         id : str
             The table's column of ids.
         models : sequence of str, optional
-            Its columns of predictions, in the order of answers; by default all but that of ids, in the table's order.
+            Columns of predictions, in the order of answers; by default all but the ids, in the table's order.
 
         Raises
         ------
         ValueError
-            For what cannot be asked, before anything is asked.
-        AuditRefused
-        AuditUnavailable
+            If the request is not valid, before anything is sent.
+        AuditRefused, AuditUnavailable
         """
         metric, table, id = find_metric(metric).name, _text("table", table), _text("id", id)  # noqa: A001
         epsilon, threshold = _epsilon(epsilon), _threshold(threshold, metric)
@@ -466,27 +463,26 @@ class AuditClient:
         by: str = "",
         positive: object = None,
     ) -> Answer:
-        """Hand models over, and ask for one metric of them about rows that you do not have.
+        """Send models to compliance, and ask for one metric of them on rows that you do not have.
 
         Parameters
         ----------
         models : path, bytes, model, or a sequence or mapping of these
-            ONNX models, such as `skl2onnx.to_onnx` makes: each takes the features of `Terms.sealed` as one tensor. Its
-            last output is its scores: one number a row, or two of which the second counts, the probability of 1. They
+            ONNX models, such as `skl2onnx.to_onnx` makes: each takes the features of `Terms.sealed` as one tensor. The
+            last output is the scores: one number a row, or two of which the second counts, the probability of 1. Scores
             are put into [0, 1], NaN is 0, and for a metric that needs decisions one half and more is 1.
         metric, epsilon, request_id, threshold, once, by : as of `ask`.
-            A request is about the files: the same id with another file is refused.
+            A request covers the files: the same id with another file is refused.
         positive : object
-            The favourable class of models that were fitted to others than 0 and 1, which must be the second.
+            The favourable class of models that were fitted to classes other than 0 and 1; must be the second class.
 
         Raises
         ------
         ValueError
-            For what cannot be asked, before anything is asked.
+            If the request is not valid, before anything is sent.
         OSError
-            For a file that cannot be read.
-        AuditRefused
-        AuditUnavailable
+            If a file cannot be read.
+        AuditRefused, AuditUnavailable
         """
         metric, by = find_metric(metric).name, _text("by", by)
         epsilon, threshold = _epsilon(epsilon), _threshold(threshold, metric)
@@ -510,33 +506,27 @@ class AuditClient:
         return replace(answer, digest=question, models=names)
 
     def terms(self) -> Terms:
-        """Ask what may be asked, and what is left of the budget. Costs nothing.
+        """Return the terms of audits, with the budget left. Costs nothing.
 
         Raises
         ------
-        AuditRefused
-        AuditUnavailable
+        AuditRefused, AuditUnavailable
         """
         return self._call(lambda: gaps.terms(self._service, self._data))
 
     def expected_error(self, metric: str, models: int, epsilon: float) -> ExpectedError:
-        """Ask what an answer will be worth, before anything is spent. Costs nothing.
+        """Return the expected error of an answer, before anything is spent. Costs nothing.
 
         Parameters
         ----------
-        metric : str
-            Such as "sp" or "eo".
-        models : int
-            How many the batch asks about.
-        epsilon : float
-            What it spends.
+        metric, models, epsilon : str, int, float
+            The batch's metric, such as "sp" or "eo", its number of models, and its epsilon.
 
         Raises
         ------
         ValueError
-            For what cannot be asked, before anything is sent.
-        AuditRefused
-        AuditUnavailable
+            If the request is not valid, before anything is sent.
+        AuditRefused, AuditUnavailable
         """
         metric = find_metric(metric).name
         epsilon = _epsilon(epsilon)
@@ -545,24 +535,24 @@ class AuditClient:
         return self._call(lambda: gaps.expected_error(self._service, self._data, metric, models, epsilon))
 
     def group_terms(self) -> GroupTerms:
-        """Ask what may be asked by group, and what is left of the budget. Costs nothing.
+        """Return the terms of requests by group, with the budget left. Costs nothing.
 
         Raises
         ------
         AuditRefused
-            Also where nothing may be.
+            Also if nothing may be asked by group.
         AuditUnavailable
         """
         return self._call(lambda: by_group.terms(self._groups, self._data), " with groups")
 
-    def by_group(self, /, predictions: Any, by: str | Sequence[str], epsilon: float, **asked: Any) -> pd.DataFrame:
-        """Ask for rates by group, and how the groups compare: a frame, see `fairwall.client.by_group.ByGroup.frame`.
+    def by_group(self, /, predictions: Any, by: str | Sequence[str], epsilon: float, **options: Any) -> pd.DataFrame:
+        """Return rates by group and the groups' comparison, as `fairwall.client.by_group.ByGroup.frame` has them.
 
-        Parameters, also those by keyword, and errors are those of `count_by_group`; ImportError where there is no
-        pandas, before anything is sent.
+        Parameters, also those by keyword, and errors are those of `count_by_group`; ImportError without pandas, before
+        anything is sent.
         """
         gaps.require_pandas("count_by_group(...).records()")
-        return self.count_by_group(predictions, by, epsilon, **asked).frame()
+        return self.count_by_group(predictions, by, epsilon, **options).frame()
 
     def count_by_group(
         self,
@@ -577,27 +567,26 @@ class AuditClient:
         once: bool = False,
         sample_weight: None = None,
     ) -> ByGroup:
-        """Buy counts by group, of which frames and records are made at no cost.
+        """Buy counts by group, from which frames and records are made at no cost.
 
         Parameters
         ----------
         predictions, request_id, ids, table, once, sample_weight : as of `ask`.
         by : str or sequence of str
-            The attributes whose values, all together, are the groups, such as ("race", "sex").
+            The attributes whose combined values are the groups, such as ("race", "sex").
         epsilon : float
-            What to spend on all models, groups and measures together.
+            Epsilon of all models, groups and measures together.
         measures : sequence of str, optional
-            Of `fairwall.client.by_group.MEASURES`; by default the selection rate where all predictions are 0 or 1,
-            else the mean score and the scoring rate.
+            Of `fairwall.client.by_group.MEASURES`; by default the selection rate if all predictions are 0 or 1, else
+            the mean score and the scoring rate.
 
         Raises
         ------
         ValueError
-            For what cannot be asked; nothing is charged.
+            If the request is not valid; nothing is charged.
         ImportError
             Without SciPy, before anything is sent.
-        AuditRefused
-        AuditUnavailable
+        AuditRefused, AuditUnavailable
         """
         by_group.require_scipy()
         epsilon = _epsilon(epsilon)
@@ -626,47 +615,48 @@ class AuditClient:
         *,
         quantiles: int = 20,
         labels: bool = False,
-        **asked: Any,
+        **options: Any,
     ) -> ByQuantile:
         """Buy selection rates and impact ratios by group at every quantile of a score; one epsilon for all of them.
 
         Parameters
         ----------
         scores : array_like, shape (people,)
-            Of any scale. Thresholds are the quantiles of these, which are public; who has at least as much is selected.
-        by, epsilon, asked : as of `count_by_group`, but for measures.
+            Of any scale. Thresholds are the quantiles of these scores, which are public; scores at or above a threshold
+            are selected.
+        by, epsilon, options : as of `count_by_group`, except measures.
         quantiles : int
-            How many parts of the people; a threshold between two is a model of the request, and counts as one.
+            Number of parts of the people; a threshold between two parts counts as one model of the request.
         labels : bool
-            To ask for true and false positive rates as well, and so for calibration.
+            Whether to buy true and false positive rates as well, and so calibration.
 
         Raises
         ------
         ValueError, ImportError, AuditRefused, AuditUnavailable
             As of `count_by_group`.
         """
-        return practice.by_quantile(self.count_by_group, scores, by, epsilon, quantiles, asked, labels=labels)
+        return practice.by_quantile(self.count_by_group, scores, by, epsilon, quantiles, options, labels=labels)
 
     def by_segment(
-        self, /, decisions: Any, segments: Sequence[object], by: str | Sequence[str], epsilon: float, **asked: Any
+        self, /, decisions: Any, segments: Sequence[object], by: str | Sequence[str], epsilon: float, **options: Any
     ) -> BySegment:
-        """Buy selection rates by group within segments, and the odds ratio that these have in common.
+        """Buy selection rates by group within segments, and the segments' common odds ratio.
 
         Parameters
         ----------
         decisions : array_like, shape (people,)
             0 or 1.
         segments : sequence, shape (people,)
-            Each person's segment, in the order of the decisions, whose labels agree: public, such as a column that the
-            model is told. Each segment is two models of the request.
-        by, epsilon, asked : as of `count_by_group`, but for measures.
+            Each person's segment, in the order of the decisions, with the same labels if any: public, such as a column
+            that the model uses. Each segment is two models of the request.
+        by, epsilon, options : as of `count_by_group`, except measures.
 
         Raises
         ------
         ValueError, ImportError, AuditRefused, AuditUnavailable
             As of `count_by_group`.
         """
-        return practice.by_segment(self.count_by_group, decisions, segments, by, epsilon, asked)
+        return practice.by_segment(self.count_by_group, decisions, segments, by, epsilon, options)
 
     def standardised_difference(
         self,
@@ -677,18 +667,18 @@ class AuditClient:
         *,
         bounds: tuple[float, float] | None = None,
         reference: str | Sequence[str] | None = None,
-        **asked: Any,
+        **options: Any,
     ) -> list[dict[str, Any]]:
-        """Buy mean scores or prices by group, and how far they are apart in standard deviations.
+        """Buy mean scores or prices by group, and their differences in standard deviations.
 
         Parameters
         ----------
         values : array_like, shape (people,)
             Scores or prices.
-        by, epsilon, asked : as of `count_by_group`, but for measures.
+        by, epsilon, options : as of `count_by_group`, except measures.
         bounds : tuple of float, optional
-            What values are clipped to: public, such as a policy's least and highest price. Noise is as large as
-            their distance. By default [0, 1], and a value outside is refused.
+            Public bounds to clip values to, such as a policy's least and highest price. Noise is proportional to their
+            distance. By default [0, 1], and a value outside is refused.
         reference : as of `fairwall.client.by_group.ByGroup.practice`, the largest mean by default.
 
         Returns
@@ -696,23 +686,23 @@ class AuditClient:
         list of dict
             One record for each group: ``mean``, in the unit of the values, and ``standardised_difference``, the group's
             mean less the reference's over the standard deviation of all people's clipped values; each with ``_low`` and
-            ``_high``, as of `ByGroup.frame`; and ``clipped``, how many of all people's values lay outside the bounds.
+            ``_high``, as of `ByGroup.frame`; and ``clipped``, the number of all people's values outside the bounds.
 
         Raises
         ------
         ValueError, ImportError, AuditRefused, AuditUnavailable
             As of `count_by_group`.
         """
-        return practice.standardised_differences(self.count_by_group, values, by, epsilon, bounds, reference, asked)
+        return practice.standardised_differences(self.count_by_group, values, by, epsilon, bounds, reference, options)
 
     def release_terms(self) -> ReleaseTerms:
-        """Ask what attributes may be bought, and what is left of their budget. Costs nothing.
+        """Return the terms of releases: the attributes on sale, and the budget left. Costs nothing.
 
         Raises
         ------
         AuditRefused
         AuditUnavailable
-            Also where the service releases nothing.
+            Also if the service releases nothing.
         """
         return self._call(lambda: sanitised.terms(self._releases, self._data), " with a release")
 
@@ -722,17 +712,17 @@ class AuditClient:
         Parameters
         ----------
         epsilon : float
-            What to spend on each person's attributes together.
+            Epsilon of each person's attributes together.
         request_id : str, optional
-            As in `ask`: the same one again gets the same bits at no cost. Audits and releases share a developer's ids.
+            As in `ask`: the same id again gets the same bits at no cost. Audits and releases share a developer's ids.
 
         Raises
         ------
         ValueError
-            For what cannot be asked, before anything is sent.
+            If the request is not valid, before anything is sent.
         AuditRefused
         AuditUnavailable
-            Also where the service releases nothing.
+            Also if the service releases nothing.
         """
         epsilon = _epsilon(epsilon)
         asked = uuid.uuid4().hex if request_id is None else _text("request_id", request_id)
@@ -742,11 +732,11 @@ class AuditClient:
             raise AuditUnavailable(f"no answer from {self._address}: {error}") from None
 
     def _arranged(self, predictions: Any, ids: Sequence[object] | str | None, table: Any) -> tuple[Batch, bytes]:
-        """Bring predictions into the service's order, with the digest of their rows; empty where they have no ids."""
+        """Return predictions in the service's order, with the digest of the rows; empty if rows have no ids."""
         given, ids = in_order(predictions, "predictions"), in_order(ids, "ids")
         predictions, own = rows.opened(given, ids)
         columns = rows.columns_of(predictions)
-        # Asked each time: the service may have read another table since.
+        # Requested each time, because the service may have read another table since.
         known = self.terms().rows if columns or rows.are_named(predictions, own, table) else None
         if known is not None and known.id_column in columns:
             predictions, own = rows.opened(given, ids, known.id_column)
@@ -758,7 +748,7 @@ class AuditClient:
         return _batch(predictions), b""
 
     def _check_rows(self, digest: bytes, compared: bool | None) -> None:
-        """Throw away what a service answers that took no notice of ids; warn once of an order that is trusted."""
+        """Refuse an answer of a service that ignored the ids; warn once of an order that is not checked."""
         if digest and not compared:
             raise AuditUnavailable(f"no answer from {self._address}: it did not compare rows, which its terms promised")
         if compared is False and not self._has_warned:
@@ -771,9 +761,9 @@ class AuditClient:
             )
 
     def _call(self, call: Callable[[], _T], kind: str = "") -> _T:
-        """Make a call, and again for a while if a connection that had worked was lost, or the service is starting.
+        """Make a call, and again for a while if a working connection was lost, or the service is starting.
 
-        A request id is charged once.
+        Repeating is safe: a request id is charged once.
         """
         give_up, others = time.monotonic() + RECONNECT_SECONDS, self._others
         while True:
@@ -781,7 +771,7 @@ class AuditClient:
                 result = call()
             except grpc.RpcError as error:
                 if channel.is_starting(error) and time.monotonic() < give_up:
-                    time.sleep(_STARTING_SECONDS)  # of several services the next one may be asked then
+                    time.sleep(_STARTING_SECONDS)  # with several services, the next call may reach another one
                     continue
                 said = audit_error_of(error)
                 if said.reason == error_pb2.REASON_LEDGER_UNAVAILABLE and others:
@@ -821,23 +811,23 @@ class AuditClient:
 
 
 class Rehearsal(AuditClient):
-    """See `AuditClient.rehearsal`, which makes one: about people who do not exist, by a service that ends with it."""
+    """A client of a local service about made-up people, which ends with it: see `AuditClient.rehearsal`."""
 
-    def __init__(self, own: Service) -> None:
-        super().__init__(own.address, own.credentials, data=DATA)
-        self._own = own
+    def __init__(self, service: Service) -> None:
+        super().__init__(service.address, service.credentials, data=DATA)
+        self._own = service
 
     def __repr__(self) -> str:
         return f"<a rehearsal: {DATA}, made-up groups, nothing is spent>"
 
     def close(self) -> None:
-        """Hang up, and end the service."""
+        """Close the connection, and end the service."""
         super().close()
         self._own.end()
 
 
 def _request_id(given: str | None, *, once: bool) -> str | None:
-    """Name a request; None where its name is to be made of all that it asks."""
+    """Return a request's id; None if it is to be made from the whole request."""
     if once and given is not None:
         raise ValueError("once makes the request id: leave request_id out")
     return None if once else uuid.uuid4().hex if given is None else _text("request_id", given)
@@ -857,7 +847,7 @@ def _number(name: str, given: Any) -> float:
 
 
 def _model(given: Any) -> bytes:
-    """Read a model: a path's, one that is bytes, or a message of ONNX."""
+    """Return a model's bytes, given its path, its bytes or an ONNX message."""
     if isinstance(given, str | Path):
         return Path(given).read_bytes()
     if hasattr(given, "SerializeToString"):
@@ -892,7 +882,7 @@ def _threshold(given: Any, metric: str) -> float | None:
 
 
 def _batch(predictions: Any) -> Batch:
-    """Bring predictions into the shape (models, people), and refuse what no service would take."""
+    """Return predictions in the shape (models, people); ValueError for predictions that no service takes."""
     batch = Batch.of(predictions)
     models, people = batch.shape
     if models > people and not batch.names and (advice := _advice(predictions, people)):
@@ -903,7 +893,7 @@ def _batch(predictions: Any) -> Batch:
 
 
 def _advice(predictions: Any, columns: int) -> str:
-    """Say what to pass instead of predictions that have people as rows; empty where they may have models as rows."""
+    """Return what to pass instead of predictions with people as rows; empty if the rows may be models."""
     # Nobody audits a test set of one person or two.
     if columns == 1:
         return "the one column as a row, predictions.T"
@@ -915,5 +905,5 @@ def _advice(predictions: Any, columns: int) -> str:
 
 
 def _lost(error: grpc.RpcError) -> bool:
-    """Whether a call failed without a connection rather than by a refusal."""
+    """Return whether a call failed for lack of a connection, not by a refusal."""
     return isinstance(error, grpc.Call) and error.code() == grpc.StatusCode.UNAVAILABLE and not reason_of(error)

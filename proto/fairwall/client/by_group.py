@@ -1,4 +1,4 @@
-"""Asking by group: what was released, and the rates, ratios and intervals that follow of it at no cost."""
+"""Counts by group: the request, and the rates, ratios and intervals computed from its answer at no cost."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 BY_GROUP_SECONDS = 600.0
 
@@ -58,7 +58,7 @@ MEASURES = {
     for number in wire.Measure.values()
     if number != wire.MEASURE_UNSPECIFIED
 }
-"""Measures by name: those of Fairlearn where it has one."""
+"""Measures by name, which is Fairlearn's if it has one."""
 
 _COSTS = ("epsilon_charged", "epsilon_remaining", "epsilon_remaining_now")
 
@@ -70,20 +70,20 @@ _TESTED = frozenset({"selection_rate", "scoring_rate"})
 
 @dataclass(frozen=True)
 class GroupTerms:
-    """What may be asked by group.
+    """The terms of requests by group.
 
     Parameters
     ----------
     people : int
-        How many predictions a model has to give.
+        Number of predictions that a model has to give.
     attributes : mapping of str to tuple of str
-        What groups may be made of, and every value that somebody may have.
+        The attributes that groups may be made of, with every value that a person may have.
     least_share : float
-        Groups that are estimated below this share of the people take part in no comparison.
+        Groups with an estimated share of the people below this are not compared.
     epsilon, epsilon_remaining : float
         The whole budget, which audits are charged to as well, and what is left of it.
     golden : mapping of str to int
-        Of attributes that are known by probabilities, of how many people they are known for sure.
+        For attributes known by probabilities, the number of people whose value is known for sure.
     """
 
     people: int
@@ -97,12 +97,12 @@ class GroupTerms:
 
 @dataclass(frozen=True, eq=False)
 class ByGroup:
-    """What was released by group.
+    """The noisy counts of one purchase by group, and the statistics computed from these.
 
     Parameters
     ----------
     by : tuple of str
-        The attributes whose values, all together, are the groups.
+        The attributes whose combined values are the groups.
     groups : tuple of tuple of str
         Each group's values.
     release : GroupRelease
@@ -130,13 +130,7 @@ class ByGroup:
 
     @classmethod
     def read(cls, release: wire.GroupRelease, **charged: Any) -> ByGroup:
-        """Read what was released and says itself what it is about; by name what was charged, as above.
-
-        Raises
-        ------
-        ArrayError
-            If what it says is not what it has.
-        """
+        """Read a release, with the other fields by name; ArrayError if its description does not fit its content."""
         names = {number: name for name, number in MEASURES.items()}
         groups = tuple(product(*(each.values for each in release.by)))
         has = bool(release.tables or release.rows) and len(groups) == release.groups
@@ -155,30 +149,31 @@ class ByGroup:
         )
 
     def records(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Give one record for each model and group, with plain names and numbers; see `frame`."""
+        """Return one record for each model and group, with plain names and numbers; see `frame`."""
         return [record for model in range(self.models) for record in self._records_of(model, self.joined(over))]
 
     def frame(self, over: Sequence[str] | None = None) -> pd.DataFrame:
-        """Give one row for each group, or for each model and group where there are several models.
+        """Return one row for each group, or for each model and group if there are several models.
 
         Parameters
         ----------
         over : sequence of str, optional
-            The attributes that the groups are to be made of, some of `by`: the counts of the others' values are added
-            up, which costs nothing. By default all.
+            The attributes that the groups are to be made of, some of `by`: counts are added up over the other
+            attributes, which costs nothing. By default all.
 
         Returns
         -------
         DataFrame
             Its columns are ``people``, ``compared`` (unknowns and small groups are not), and for each measure m: ``m``;
-            the most favoured group's rate less the group's, ``m_difference``; the group's over the most favoured one's,
-            ``m_ratio``, the impact ratio; all of them with the ends of an interval, ``_low`` and ``_high``, that holds
-            the exact number of these people with at least 95%; ``m_below_four_fifths``, the probability of an exact
-            ratio below 0.8; and of selection and scoring rates ``m_p_value`` (`fairwall.laws.group_tables.p_values`).
-            Where an attribute is known by probabilities, ``m_noise``, ``m_sampling`` and ``m_proxy``, by how much each
-            part of the error moves the rate with 95%, and ``m_proxy_p_value``, which counts all groups: how usual it
-            would be for probabilities alone to be so far off if their assumption held (`fairwall.laws.probable`).
-            ``attrs`` has the data set, what was charged, and for each measure and model the `Pair` furthest apart.
+            ``m_difference``, the most favoured group's rate less the group's; ``m_ratio``, the impact ratio, the
+            group's rate over the most favoured group's; each with ``_low`` and ``_high``, an interval that holds the
+            exact number of these people with probability at least 95%; ``m_below_four_fifths``, the probability of an
+            exact ratio below 0.8; and for selection and scoring rates ``m_p_value``
+            (`fairwall.laws.group_tables.p_values`). If an attribute is known by probabilities: ``m_noise``,
+            ``m_sampling`` and ``m_proxy``, the 95% half-width of each part of the error, and ``m_proxy_p_value``,
+            corrected for the number of groups: the probability that a rate from probabilities alone is so far off, if
+            their assumption holds (`fairwall.laws.probable`). ``attrs`` has the data set, the charges, and for each
+            measure and model the `Pair` furthest apart.
 
         Raises
         ------
@@ -201,7 +196,7 @@ class ByGroup:
         return found
 
     def share(self, measure: str, model: int = 0, over: Sequence[str] | None = None) -> Share:
-        """Give a measure of a model as released, for statistics of your own."""
+        """Return a measure of a model as released, for your own statistics."""
         joined = self.joined(over)
         if self.probable is not None:
             return self._proxied(measure, model, joined).share
@@ -210,7 +205,7 @@ class ByGroup:
     def worst_pair(
         self, measure: str, model: int = 0, over: Sequence[str] | None = None
     ) -> tuple[tuple[str, ...], tuple[str, ...], Pair] | None:
-        """Give the groups with the largest and the smallest rate, and how they compare; None where too few are left."""
+        """Return the groups with the largest and the smallest rate, and their comparison; None for fewer than two."""
         joined = self.joined(over)
         pair = worst_pair(self.share(measure, model, over), joined.compared)
         return None if pair is None else (joined.values[pair.most], joined.values[pair.least], pair)
@@ -245,35 +240,28 @@ class ByGroup:
             raise ValueError(f"over: groups were counted by {', '.join(self.by)}: name some of these, not {over!r}")
         return kept
 
-    def counts(self, asked: Sequence[tuple[str, int]], over: Sequence[str] | None = None) -> Counts:
-        """Give, for each measure but the mean score of each model, whom it looks at and who of these is a hit.
+    def counts(self, pairs: Sequence[tuple[str, int]], over: Sequence[str] | None = None) -> Counts:
+        """Return the people and the hits for each pair of a measure and a model; mean scores have none.
 
-        Returns
-        -------
-        Counts
-            Of shape (2 * asked, groups), people and hits by turns, with the noise of all of them together.
-
-        Raises
-        ------
-        ValueError
-            For a measure that was not asked for.
+        The counts have the shape (2 * pairs, groups), people and hits in turn, with the noise of all of them together.
+        ValueError for a measure that was not bought, or groups that are known by probabilities.
         """
         if self.probable is not None:
             raise ValueError(
                 f"this needs counts of people, and {self.probable} is known by probabilities: take frame()"
             )
-        for measure, _ in asked:
+        for measure, _ in pairs:
             if measure not in self.measures:
                 raise ValueError(f"this needs {measure}, which was not asked for: {', '.join(self.measures)} were")
         joined = self.joined(over)
         if self._parts:
-            places = [model * len(self.measures) + self.measures.index(measure) for measure, model in asked]
+            places = [model * len(self.measures) + self.measures.index(measure) for measure, model in pairs]
             return counts_of_rows(self._parts, places).joined(joined.groups, len(joined.values))
         found, order = [], list[int]()
         for table in self.release.tables:
-            own = [place for place, (_, model) in enumerate(asked) if model in table.models]
+            own = [place for place, (_, model) in enumerate(pairs) if model in table.models]
             looked, hits = _numbers(table.base), _numbers(table.hits)
-            rows = [self._row(table, *asked[place]) for place in own]
+            rows = [self._row(table, *pairs[place]) for place in own]
             if rows:
                 weights = np.stack([looked[rows], hits[rows]], axis=1).reshape(2 * len(rows), -1).astype(np.float64)
                 found.append((self._tables[table.models[0]], weights))
@@ -284,14 +272,14 @@ class ByGroup:
     def practice(
         self, over: Sequence[str] | None = None, reference: str | Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Give what practice asks for besides rates, one record for each model and group; it costs nothing.
+        """Return the statistics that practice uses besides rates, one record for each model and group, at no cost.
 
         Parameters
         ----------
         over : as of `frame`.
         reference : str or sequence of str, optional
-            The values of the group whose odds the others' are divided by; by default those of the group that is
-            estimated to have the largest rate.
+            The values of the group whose odds the others' are divided by; by default the group with the largest
+            estimated rate.
 
         Returns
         -------
@@ -299,12 +287,12 @@ class ByGroup:
             With true and false positive rates ``balanced_accuracy``, (TPR + 1 - FPR) / 2, in [0, 1], and
             ``treatment_equality``, false negatives over false positives, from 0 to infinity; with selection or true
             positive rates m ``m_odds_ratio``, from 0 to infinity. All have the ends of an interval, ``_low`` and
-            ``_high``, as of `frame`; NaN is not defined, or not compared (`fairwall.laws.practice`).
+            ``_high``, as of `frame`; NaN means not defined, or not compared (`fairwall.laws.practice`).
 
         Raises
         ------
         ValueError
-            If none of these was asked for, or there is no such group.
+            If none of these rates was bought, or there is no such group.
         """
         of_odds = [name for name in ("selection_rate", "true_positive_rate") if name in self.measures]
         both = [name for name in ("true_positive_rate", "false_positive_rate") if name in self.measures]
@@ -327,24 +315,20 @@ class ByGroup:
         return records
 
     def however_filled(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Bound impact ratios over all ways in which whoever is unknown may belong to a group; it costs nothing.
-
-        Parameters
-        ----------
-        over : as of `frame`.
+        """Bound impact ratios over all assignments of the people with unknown values to groups, at no cost.
 
         Returns
         -------
         list of dict
-            A record for each model and group, and for each measure m of decisions that was asked for ``m_ratio_least``
-            and ``m_ratio_most``, by the counts as released, and ``m_ratio_low`` and ``m_ratio_high``, between which the
-            exact ratio of these people lies with 95%, whoever the unknown are, noise counted
-            (`fairwall.laws.practice.ratios_however_filled`). NaN for groups that are not compared.
+            A record for each model and group, with four numbers for each purchased measure m of decisions:
+            ``m_ratio_least`` and ``m_ratio_most``, by the counts as released, and ``m_ratio_low`` and ``m_ratio_high``,
+            between which the exact ratio of these people lies with 95%, noise included, whatever groups the unknown
+            belong to (`fairwall.laws.practice.ratios_however_filled`). NaN for groups that are not compared.
 
         Raises
         ------
         ValueError
-            If nothing was asked of decisions.
+            If no measure of decisions was bought.
         """
         asked = [name for name in self.measures if name in _OF_HITS]
         if not asked:
@@ -369,7 +353,7 @@ class ByGroup:
         return records
 
     def joined(self, over: Sequence[str] | None = None) -> Joined:
-        """Join groups to those of some attributes, as of `frame`."""
+        """Return the groups joined to those of some attributes, as of `frame`."""
         kept = self._over(over)
         places = [self.by.index(name) for name in kept]
         parts = [tuple(group[place] for place in places) for group in self.groups]
@@ -388,23 +372,23 @@ class ByGroup:
 
     @cached_property
     def probable(self) -> str | None:
-        """The attribute that is known by probabilities, if any of these is."""
+        """The attribute that is known by probabilities, if there is one."""
         return next((each.name for each in self.release.by if each.golden), None)
 
     @property
     def golden(self) -> int:
-        """Of how many people that attribute is known for sure; 0 where there is none."""
+        """Number of people whose value of that attribute is known for sure; 0 without such an attribute."""
         return max(each.golden for each in self.release.by)
 
     @cached_property
     def _order(self) -> NDArray[np.intp]:
-        """Which group each is where the values of the attribute that is known by probabilities are the fastest."""
+        """The groups' indices, in an order where the values of the attribute known by probabilities vary fastest."""
         sizes, place = [len(each.values) for each in self.release.by], self.by.index(str(self.probable))
         return np.moveaxis(np.arange(len(self.groups)).reshape(sizes), place, -1).ravel()
 
     @cached_property
     def _probable_tables(self) -> dict[int, ProbableTable]:
-        """As `_tables`, where an attribute is known by probabilities."""
+        """The table of each model, if an attribute is known by probabilities; `_tables` has the others."""
         values, groups = len(self.release.by[self.by.index(str(self.probable))].values), len(self.groups)
         found = {
             model: ProbableTable(_numbers(each.counts), _numbers(each.golden), each.rate, values)
@@ -417,25 +401,25 @@ class ByGroup:
         return found
 
     def _proxied(self, measure: str, model: int, joined: Joined) -> Proxied:
-        """Give a measure of groups that are known by probabilities."""
+        """Return a measure of groups that are known by probabilities."""
         (of,) = (each for each in self.release.tables if model in each.models)
         row = self._row(of, measure, model)
         found = self._probable_tables[model].proxied(_numbers(of.base)[row] == 1, _numbers(of.hits)[row] == 1)
         return self._arranged(found, joined.over, joined.groups, len(joined.values))
 
-    def _arranged(self, found: Proxied, over: Sequence[str], groups: NDArray[np.intp], count: int) -> Proxied:
-        joined = found.joined(groups[self._order], count)
+    def _arranged(self, proxied: Proxied, over: Sequence[str], groups: NDArray[np.intp], count: int) -> Proxied:
+        joined = proxied.joined(groups[self._order], count)
         return joined if self.probable in over else joined.known()
 
     @cached_property
     def _tables(self) -> dict[int, Table]:
-        """The table that each model is in."""
+        """The table of each model."""
         tables = [(Table(_numbers(each.counts), each.rate), each.models) for each in self.release.tables]
         return {model: table for table, models in tables for model in models}
 
     @cached_property
     def _parts(self) -> list[Rows]:
-        """The rows of each part of the people; none where there are tables."""
+        """The rows of each part of the people; empty if there are tables."""
         return [
             Rows(
                 _numbers(each.counts),
@@ -461,14 +445,14 @@ class ByGroup:
         return table.share(_numbers(of.base)[row] == 1, _numbers(of.hits)[row] == 1)
 
     def _row(self, table: wire.GroupTable, measure: str, model: int) -> int:
-        """Say where a table has a measure of one of its models."""
+        """Return the row of a table that has a measure of one of its models."""
         counted = [each for each in self.measures if each != "mean_score"]
         return list(table.models).index(model) * len(counted) + counted.index(measure)
 
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Groups of some attributes: their values, which of the released groups each is made of, how many people it has."""
+    """Groups of some attributes: values, the joined group of each released one, sizes, and which are compared."""
 
     over: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
@@ -477,7 +461,7 @@ class Joined:
     compared: NDArray[np.bool_]
 
     def records(self, columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
-        """Give one record for each group, with plain names and numbers."""
+        """Return one record for each group, with plain names and numbers."""
         return [
             {
                 **dict(zip(self.over, values, strict=True)),
@@ -487,7 +471,7 @@ class Joined:
         ]
 
     def reference(self, rates: NDArray[np.float64], named: str | Sequence[str] | None) -> int | None:
-        """Find the group of these values, by default that of the largest rate; None where none can be compared."""
+        """Return the index of the group with these values, by default the largest rate; None if none is compared."""
         if named is not None:
             values = (named,) if isinstance(named, str) else tuple(named)
             if values not in self.values:
@@ -499,22 +483,22 @@ class Joined:
         return int(chosen.argmax()) if np.isfinite(chosen).any() else None
 
     def beside(
-        self, name: str, reference: int | None, found: Callable[[int], Estimate]
+        self, name: str, reference: int | None, estimate: Callable[[int], Estimate]
     ) -> dict[str, NDArray[np.float64]]:
-        """Name the columns of a comparison with one group; NaN for whoever is not compared."""
+        """Return the columns of a comparison with one group; NaN for groups that are not compared."""
         if reference is None:
             return dict.fromkeys((name, f"{name}_low", f"{name}_high"), np.full(len(self.values), np.nan))
-        columns = told(name, found(reference))
+        columns = told(name, estimate(reference))
         return {each: np.where(self.compared, column, np.nan) for each, column in columns.items()}
 
 
-def told(name: str, found: Estimate) -> dict[str, NDArray[np.float64]]:
-    """Name the columns of an estimate and its interval."""
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+def told(name: str, estimate: Estimate) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of an estimate and its interval."""
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
 class Groups(GroupServiceStub):
-    """The service's stub, on a channel to compliance; predictions go out as they lie in memory."""
+    """A stub of GroupService on a channel to compliance, which sends predictions as they lie in memory."""
 
     def __init__(self, connection: grpc.Channel) -> None:
         super().__init__(connection)  # type: ignore[no-untyped-call]
@@ -526,7 +510,7 @@ class Groups(GroupServiceStub):
 
 
 def require_scipy() -> None:
-    """Make sure that SciPy is there, which p-values need; ImportError that says what to do where it is not."""
+    """Raise ImportError, with the command that installs it, unless SciPy is there: p-values need it."""
     try:
         importlib.import_module("scipy")
     except ModuleNotFoundError:
@@ -534,7 +518,7 @@ def require_scipy() -> None:
 
 
 def terms(service: GroupServiceStub, deal_id: str) -> GroupTerms:
-    """Ask what may be asked by group. Costs nothing. grpc.RpcError if compliance refuses."""
+    """Return the terms of requests by group. Costs nothing. grpc.RpcError if compliance refuses."""
     return _read_terms(_terms(service, deal_id))
 
 
@@ -545,21 +529,21 @@ def _terms(service: GroupServiceStub, deal_id: str) -> wire.GetGroupTermsRespons
     return told
 
 
-def _read_terms(told: wire.GetGroupTermsResponse) -> GroupTerms:
+def _read_terms(response: wire.GetGroupTermsResponse) -> GroupTerms:
     names = {number: name for name, number in MEASURES.items()}
     return GroupTerms(
-        people=told.people,
-        attributes={each.name: tuple(each.values) for each in told.attributes},
-        measures=tuple(names[number] for number in told.measures if number in names),
-        least_share=told.least_share,
-        epsilon=told.epsilon,
-        epsilon_remaining=told.epsilon_remaining,
-        golden={each.name: each.golden for each in told.attributes if each.golden},
+        people=response.people,
+        attributes={each.name: tuple(each.values) for each in response.attributes},
+        measures=tuple(names[number] for number in response.measures if number in names),
+        least_share=response.least_share,
+        epsilon=response.epsilon,
+        epsilon_remaining=response.epsilon_remaining,
+        golden={each.name: each.golden for each in response.attributes if each.golden},
     )
 
 
 def measures_for(predictions: Batch) -> tuple[str, ...]:
-    """Say what is asked by default: of decisions the selection rate, else the mean score and the scoring rate."""
+    """Return the default measures: of decisions the selection rate, else the mean score and the scoring rate."""
     return _OF_DECISIONS if predictions.dtype == np.bool_ else _OF_SCORES
 
 
@@ -574,22 +558,10 @@ def count(
     *,
     rows_digest: bytes = b"",
 ) -> ByGroup:
-    """Buy counts by group, of predictions in the shape (models, people); see `AuditClient.count_by_group`.
+    """Buy counts by group of predictions, shape (models, people); see `AuditClient.count_by_group`.
 
-    Parameters
-    ----------
-    request_id : str or None
-        Names this request: the same one again gets the stored answer and costs nothing. None makes it of all that is
-        asked.
-    rows_digest : bytes
-        As of `fairwall.client.gaps.ask`.
-
-    Raises
-    ------
-    ValueError
-        For an attribute that the terms do not have.
-    grpc.RpcError
-        If compliance refuses.
+    The same request id again gets the stored answer and costs nothing; None makes an id from the whole request.
+    ValueError for an attribute that the terms do not have; grpc.RpcError if compliance refuses.
     """
     told_terms = _terms(service, deal_id)
     allowed = _read_terms(told_terms)

@@ -1,4 +1,4 @@
-"""Asking for gaps of any deal: what answers are, what may be asked, and the calls, which raise what gRPC raises."""
+"""Audits of gaps in any deal: answers, terms, and the calls, which raise gRPC's errors."""
 
 from __future__ import annotations
 
@@ -30,49 +30,48 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 AUDIT_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What compliance answered to one batch.
+    """Compliance's answer to one batch.
 
     Parameters
     ----------
     gaps : ndarray, shape (models,)
         Advantaged minus disadvantaged, with noise.
     epsilon_charged : float
-        What the batch cost.
+        Epsilon charged for the batch.
     epsilon_remaining, epsilon_remaining_now : float
-        What was left of the budget once the batch was charged, and what is left now: the same, unless this is the
-        answer to a repeat, and something was charged since.
+        The budget left after the batch's charge, and now: the same, unless the request is a repeat, and something was
+        charged since.
     low, high : ndarray, shape (models,)
-        Between what numbers the test set's exact gap lies in at least 95% of cases, over the noise, whoever is who; NaN
-        where nothing is promised, which depends on the mechanism: of ``cells`` nothing is, and ``recommended``
-        answers batches of five models and more from cells.
+        An interval that holds the test set's exact gap in at least 95% of cases, over the noise, whatever people's
+        groups are. NaN if the mechanism promises none: ``cells`` does not, and ``recommended`` answers batches of five
+        models and more from cells.
     likely_low, likely_high : ndarray, shape (models,)
-        Between what numbers it is believed to lie as often: what is promised, or, of ``cells``, what their
-        posterior says under a prior on gaps. NaN where nothing is known.
+        An interval believed to hold the exact gap as often: the promised one, or, for ``cells``, that of the posterior
+        under a prior on gaps. NaN if nothing is known.
     probability_above : ndarray, shape (models,), or None
-        P(the population's gap > threshold), sampling error included; NaN where nothing is known. None if no threshold
-        was given.
+        P(the population's gap > threshold), sampling error included; NaN if nothing is known. None without a threshold.
     rows_compared : bool or None
-        Whether compliance compared your rows with its own, by their ids. None where its rows have none.
+        Whether compliance compared your rows with its own, by their ids. None if its rows have no ids.
     request_id : str
-        What the request was called.
+        The request's id.
     data, metric : str
-        What was asked about, and for.
+        The data set, and the metric.
     by : str
-        The column that gaps are by; empty for the first.
+        The protected column; empty for the first.
     models : tuple of str
-        What each model is called, where predictions came with names: of a mapping, of columns, or of a frame's labels.
+        The models' names, if predictions came with names: of a mapping, of columns, or of a frame's labels.
     digest : str
-        BLAKE3, in hexadecimal, of all that was asked, predictions included, where the request was named by it (``once``
+        BLAKE3, in hexadecimal, of the whole request, predictions included, if the request id was made from it (``once``
         of `AuditClient.ask`); else empty.
     draws : ndarray, shape (draws, models), or None
-        Of candidates: their gaps as they may be together, given what was released.
+        For candidates of a search: joint draws of their gaps, given the release.
     """
 
     gaps: NDArray[np.float64]
@@ -94,14 +93,10 @@ class Answer:
     draws: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def frame(self) -> pd.DataFrame:
-        """Give one row for each model, by its name or number: ``gap`` and the ends of its intervals, as above.
+        """Return one row for each model, by its name or number: ``gap`` and the ends of its intervals.
 
-        ``probability_above`` is there if it was asked for, and ``attrs`` has what was asked and charged.
-
-        Raises
-        ------
-        ImportError
-            Without pandas.
+        ``probability_above`` is a column if a threshold was given; ``attrs`` has the request and the charge.
+        ImportError without pandas.
         """
         pandas = require_pandas("the arrays gaps, low and high")
         columns = {"gap": self.gaps, **{name: getattr(self, name) for name in _ENDS}}
@@ -115,15 +110,7 @@ class Answer:
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw each model's gap, from the smallest to the largest: promised intervals thin, likely ones broad.
 
-        Parameters
-        ----------
-        axes : matplotlib Axes, optional
-            By default those of a new figure.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib.
+        The axes are by default those of a new figure. ImportError without matplotlib.
         """
         axes = axes_of(axes, 1 + 0.25 * len(self.gaps))
         order = np.argsort(np.abs(self.gaps))[::-1]
@@ -138,25 +125,25 @@ class Answer:
 
     @property
     def asked(self) -> str:
-        """What was asked for, as in "sp by sex"."""
+        """The metric and the protected column, as in "sp by sex"."""
         return f"{self.metric} by {self.by}" if self.by else self.metric
 
     def bounds_above(self, threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bound the probability that the test set's exact gap is above a threshold: promised, as `low` and `high` are.
+        """Return promised bounds on the probability that the test set's exact gap is above a threshold.
 
-        Whoever the people are, the exact gap is at or below the threshold in at most 5% of cases in which the lower
-        bound is 0.95, over the noise, and above it in at most 5% of all in which the upper one is 0.05.
-        `probability_above` is believed instead, and about the population.
+        Whatever people's groups are, over the noise: if the lower bound is 0.95, the exact gap is at or below the
+        threshold in at most 5% of cases; if the upper bound is 0.05, it is above in at most 5%. `probability_above` is
+        believed instead, and about the population.
 
         Parameters
         ----------
         threshold : float
-            Any number: it need not be what the batch was asked with.
+            Any number: it need not be the request's threshold.
 
         Returns
         -------
         least, most : ndarray, shape (models,)
-            0.95 where `low` is above the threshold, and else 0; 0.05 where `high` is not above it, and else 1.
+            0.95 if `low` is above the threshold, and else 0; 0.05 if `high` is not above it, and else 1.
         """
         return np.where(self.low > threshold, LEVEL, 0.0), np.where(self.high <= threshold, 1 - LEVEL, 1.0)
 
@@ -165,7 +152,7 @@ _ENDS = "low", "high", "likely_low", "likely_high"
 
 
 def axes_of(given: Axes | None, height: float) -> Axes:
-    """Return axes to draw on: those given, or those of a new figure so many inches high."""
+    """Return axes to draw on: the given ones, or those of a new figure of this height in inches."""
     if given is not None:
         return given
     from matplotlib import pyplot
@@ -174,7 +161,7 @@ def axes_of(given: Axes | None, height: float) -> Axes:
 
 
 def require_pandas(instead: str) -> Any:
-    """Return pandas; ImportError that says what to do, or to take instead, where there is none."""
+    """Return pandas; ImportError with the command that installs it, and an alternative, if it is missing."""
     try:
         return importlib.import_module("pandas")
     except ModuleNotFoundError:
@@ -183,17 +170,17 @@ def require_pandas(instead: str) -> Any:
 
 @dataclass(frozen=True)
 class BudgetTerms:
-    """What whole budgets give away: balanced accuracies of whoever spends one on finding out who is who.
+    """Balanced accuracies of an attacker who spends a whole budget on finding people's groups.
 
     Parameters
     ----------
     revealed, revealed_together : float
-        Of your budget, and of the data set's, which several developers spend together: by the best attack that the
-        service knows, an estimate; NaN where it knows none.
+        For your budget, and for the data set's, which several developers spend together: by the best attack that the
+        service knows, an estimate; NaN if it knows none.
     revealed_most : float
-        Of the data set's budget, whatever anybody does: proved.
+        For the data set's budget and any attack: a proved bound.
     kept : mapping of float to float
-        By a balanced accuracy the largest budget that was looked at and reveals no more, 0 where each reveals more.
+        By balanced accuracy, the largest examined budget that reveals no more; 0 if each reveals more.
     """
 
     revealed: float
@@ -204,16 +191,16 @@ class BudgetTerms:
 
 @dataclass(frozen=True)
 class SealedTerms:
-    """How models that are handed over are asked about rows that you do not have.
+    """Terms of audits of models that compliance runs on rows that you do not have.
 
     Parameters
     ----------
     features : tuple of str
-        The columns that a model is given, in this order.
+        The columns of a model's input, in order.
     bytes_max : int
-        How large the models of one batch may be, together.
+        Largest size of the models of one batch, together.
     seconds_max : float
-        For how long of a processor a model may run.
+        Most processor time of one model.
     """
 
     features: tuple[str, ...]
@@ -223,44 +210,43 @@ class SealedTerms:
 
 @dataclass(frozen=True)
 class Terms:
-    """On what terms a data set is audited.
+    """The terms on which a data set is audited.
 
     Parameters
     ----------
     people : int
-        How many predictions a model has to give.
+        Number of predictions that a model has to give.
     metrics : tuple of str
-        What may be asked for.
+        The metrics on offer.
     mechanism : str
-        What answers.
+        The mechanism that answers.
     epsilon, epsilon_remaining : float
         The whole budget, and what is left of it.
     queries_max : int
-        The most models in one batch.
-    epsilon_max : float
-        The most that one batch may spend.
+        Most models in one batch.
+    epsilon_min, epsilon_max : float
+        Least and most epsilon of one batch.
     precision : Precision
-        How precisely answers are written down.
-    epsilon_min : float
-        The least that one batch may spend.
+        Precision of answers.
     rows : fairwall.client.rows.KnownRows or None
-        What rows are known by; None where they have no ids.
+        The description of the service's rows; None if they have no ids.
     reveal_max : float or None
-        By what limit ``recommended`` chooses and ``cells`` are cut: the balanced accuracy that anybody has at most who
-        spends a whole batch on finding out who is who, where each group has at least ``minimum_group`` people. None
-        where there is no limit.
+        The limit by which ``recommended`` chooses and ``cells`` are cut: the largest balanced accuracy of an attacker
+        who spends a whole batch on finding people's groups, if each group has at least ``minimum_group`` people. None
+        without a limit.
     minimum_group : int
-        How many people each group has at least, wherever a metric looks. Epsilon is about one person's attribute, for
-        data that keep to this whichever it is: of a group of just so many, it does not hide that nobody left it.
+        Least number of people in each group, wherever a metric looks. Epsilon protects one person's attribute among
+        data that satisfy this whatever the attribute is: for a group of exactly this size, it does not hide that nobody
+        left the group.
     budget : BudgetTerms or None
-        What whole budgets give away. None in a game, and of an older service.
+        What whole budgets reveal. None in a game, and from an older service.
     by : tuple of str
-        By which columns gaps may be asked for, the first by default, out of one budget; none in a game, of people who
-        stay in an engine, and of an older service.
+        The protected columns on offer, the first by default, out of one budget; empty in a game, for people who stay in
+        an engine, and from an older service.
     sealed : SealedTerms or None
-        How models that are handed over are asked; None where none are taken.
+        The terms of models that compliance runs; None if it runs none.
     commitment : CommitmentTerms or None
-        What the service is bound to, as it travels: `AuditClient.commit` keeps it. None where it is not.
+        The service's commitment, as a message: `AuditClient.commit` keeps it. None without a commitment.
     """
 
     people: int
@@ -282,7 +268,7 @@ class Terms:
 
     @property
     def privacy(self) -> str:
-        """What a batch gives away at most, and a whole budget, in plain words."""
+        """The most that a batch, and a whole budget, reveal, in plain words."""
         limit = one_person(self.epsilon_max)
         most = limit if self.reveal_max is None else min(limit, self.reveal_max)
         told = in_words(most, self.epsilon_max, fewest=self.minimum_group)
@@ -296,25 +282,25 @@ class Terms:
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """What one answer of a batch will be worth: medians, in the metric's unit; nobody has looked at A for them.
+    """The expected quality of one answer of a batch: medians, in the metric's unit, computed without reading A.
 
     Parameters
     ----------
     error : float
-        How far the answer will be from the test set's exact value; NaN for answers that are choices and no values.
+        Distance of the answer from the test set's exact value; NaN for answers that are choices, not values.
     half_width, likely_half_width : float
-        Of its interval that is guaranteed, and of the likely one; NaN where the mechanism gives none.
+        Of the guaranteed interval, and of the likely one; NaN if the mechanism gives none.
     midpoint_error : float
-        How far the middle of the metric's range is from the exact value, which costs nothing to say: an answer whose
+        Distance of the middle of the metric's range, which is known for free, from the exact value: an answer whose
         error is not below this is not worth its epsilon.
     revealed : float
-        The balanced accuracy that anybody has at most who spends such a batch on finding out who is who, each group as
-        small as the terms allow: the mean of the shares of both groups that are named right, where guessing gives 0.5;
-        NaN where that is not known.
+        Largest balanced accuracy of an attacker who spends such a batch on finding people's groups, each group as small
+        as the terms allow: the mean of the shares of both groups that are named right, where guessing gives 0.5; NaN if
+        unknown.
     person_risk, person_risk_most : float
-        The share of the disadvantaged whom somebody names who spends such a batch on one person, where one in 1,000 of
-        the advantaged is named too: by the best test of an attacker who knows the groups' sizes and nobody's group,
-        NaN where that is not known; and what nobody exceeds who knows these sizes: that is proved.
+        The share of the disadvantaged that an attacker names who spends such a batch on one person, if one in 1,000 of
+        the advantaged is named too: by the best test of an attacker who knows the groups' sizes and nobody's group, NaN
+        if unknown; and a proved bound for every attacker who knows these sizes.
     """
 
     error: float
@@ -327,13 +313,7 @@ class ExpectedError:
 
 
 class Audits(AuditServiceStub):
-    """The service's stub; predictions go out as they lie in memory.
-
-    Parameters
-    ----------
-    connection : grpc.Channel
-        To compliance.
-    """
+    """A stub of AuditService on a channel to compliance, which sends predictions as they lie in memory."""
 
     def __init__(self, connection: grpc.Channel) -> None:
         super().__init__(connection)  # type: ignore[no-untyped-call]
@@ -345,7 +325,7 @@ class Audits(AuditServiceStub):
 
 
 def terms(service: AuditServiceStub, deal_id: str) -> Terms:
-    """Ask what may be asked, and what is left of the budget. Costs nothing."""
+    """Return the terms of a deal, with the budget left. Costs nothing."""
     response = service.GetTerms(audit.GetTermsRequest(deal_id=deal_id), timeout=channel.CALL_SECONDS)
     return Terms(
         people=response.people,
@@ -367,33 +347,33 @@ def terms(service: AuditServiceStub, deal_id: str) -> Terms:
     )
 
 
-def _sealed_terms(told: audit.SealedTerms) -> SealedTerms:
-    return SealedTerms(tuple(told.features), told.bytes_max, told.seconds_max)
+def _sealed_terms(message: audit.SealedTerms) -> SealedTerms:
+    return SealedTerms(tuple(message.features), message.bytes_max, message.seconds_max)
 
 
-def _budget_terms(told: audit.BudgetTerms) -> BudgetTerms:
+def _budget_terms(message: audit.BudgetTerms) -> BudgetTerms:
     return BudgetTerms(
-        told.revealed if told.HasField("revealed") else math.nan,
-        told.revealed_together if told.HasField("revealed_together") else math.nan,
-        told.revealed_most,
-        {each.revealed: each.epsilon for each in told.kept},
+        message.revealed if message.HasField("revealed") else math.nan,
+        message.revealed_together if message.HasField("revealed_together") else math.nan,
+        message.revealed_most,
+        {each.revealed: each.epsilon for each in message.kept},
     )
 
 
-def _of_budget(told: BudgetTerms, epsilon: float) -> str:
+def _of_budget(terms: BudgetTerms, epsilon: float) -> str:
     proved = (
-        f"nobody has more than {100 * told.revealed_most:.3g}% with the whole budget of the data set: that is proved."
+        f"nobody has more than {100 * terms.revealed_most:.3g}% with the whole budget of the data set: that is proved."
     )
-    if math.isnan(told.revealed):
+    if math.isnan(terms.revealed):
         return f"Whatever is done, {proved}"
     return (
-        f"Whoever spends the whole of epsilon {epsilon:,.10g} so has at most {100 * told.revealed:.3g}%, and "
-        f"{100 * told.revealed_together:.3g}% with that of all developers. Whatever is done, {proved}"
+        f"Whoever spends the whole of epsilon {epsilon:,.10g} so has at most {100 * terms.revealed:.3g}%, and "
+        f"{100 * terms.revealed_together:.3g}% with that of all developers. Whatever is done, {proved}"
     )
 
 
 def expected_error(service: AuditServiceStub, deal_id: str, metric: str, models: int, epsilon: float) -> ExpectedError:
-    """Ask what an answer will be worth. Costs nothing."""
+    """Return the expected error of an answer. Costs nothing."""
     request = audit.GetExpectedErrorRequest(deal_id=deal_id, metric=number_of(metric), models=models, epsilon=epsilon)
     response = service.GetExpectedError(request, timeout=channel.CALL_SECONDS)
     revealed = response.revealed if response.HasField("revealed") else math.nan
@@ -416,33 +396,19 @@ def ask(
     candidates: Candidates | None = None,
     nonce: bytes = b"",
 ) -> Answer:
-    """Ask for one metric of a batch of models.
+    """Ask for one metric of a batch of models; grpc.RpcError if compliance refuses.
 
     Parameters
     ----------
-    request_id : str
-        Names this request: the same one again gets the stored answer and costs nothing.
-    metric : str
-        "sp", "abs_sp", "eo" or "abs_eo".
-    predictions : ndarray of float64, float32, uint8 or bool, shape (models, people), or Batch
-        In [0, 1].
-    epsilon : float
-        What to spend on the whole batch.
-    threshold : float, optional
-        What to compare the population's gap with.
-    rows_digest : bytes
-        Of the rows, which predictions are in the order of the ids of; empty where they are in the order of the deal.
-    by : str
-        The column that gaps are by, one of `Terms.by`; empty for the first.
-    candidates : Candidates, optional
-        What the models are candidates for, if a less discriminatory one is searched for.
-    nonce : bytes
-        What compliance cannot foresee, of which committed noise is made too; empty where there is none.
-
-    Raises
-    ------
-    grpc.RpcError
-        If compliance refuses; :func:`fairwall.rpc.errors.reason_of` tells why.
+    request_id : the same id again gets the stored answer and costs nothing.
+    metric : "sp", "abs_sp", "eo" or "abs_eo".
+    predictions : float64, float32, uint8 or bool, in [0, 1], shape (models, people), or a Batch.
+    epsilon : epsilon of the whole batch.
+    threshold : the value to compare the population's gap with.
+    rows_digest : digest of the rows in the order of their ids, if predictions are in that order; empty for the deal's.
+    by : the protected column, one of `Terms.by`; empty for the first.
+    candidates : the models' roles, if a less discriminatory one is searched for.
+    nonce : an input to committed noise that compliance cannot foresee; empty for none.
     """
     header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest, by, candidates, nonce)
 
@@ -472,7 +438,7 @@ def header_of(
     candidates: Candidates | None = None,
     nonce: bytes = b"",
 ) -> audit.AuditHeader:
-    """Say what is asked; the parameters are those of `ask`."""
+    """Return the header of a request; the parameters are those of `ask`."""
     return audit.AuditHeader(
         request_id=request_id,
         deal_id=deal_id,
@@ -497,15 +463,10 @@ def ask_models(
     *,
     threshold: float | None = None,
 ) -> Answer:
-    """Ask for one metric of a batch of models that compliance queries itself, about rows of its own.
+    """Ask for one metric of a batch of models that compliance queries itself, on its own rows.
 
-    Whoever serves the models has to answer compliance while this call waits, see `developer.reveal.hidden`. The other
-    parameters and what may be raised are those of `ask`.
-
-    Parameters
-    ----------
-    models : int
-        How many there are, at least 1.
+    The server of the models has to answer compliance while this call waits, see `developer.reveal.hidden`. The number
+    of models is at least 1; the other parameters and the errors are those of `ask`.
     """
     request = audit.AuditModelsRequest(
         request_id=request_id,
@@ -529,15 +490,7 @@ def ask_sealed(
     threshold: float | None = None,
     by: str = "",
 ) -> Answer:
-    """Ask for one metric of models that are handed over, about rows that the caller does not have.
-
-    The other parameters and what may be raised are those of `ask`.
-
-    Parameters
-    ----------
-    models : sequence of bytes
-        ONNX models.
-    """
+    """Send ONNX models to compliance, and ask for a metric of them on rows not held here; else as `ask`."""
     header = sealed_header(deal_id, request_id, metric, models, epsilon, threshold, by)
 
     def parts() -> Iterator[audit.AuditSealedRequest]:
@@ -559,7 +512,7 @@ def sealed_header(
     threshold: float | None,
     by: str,
 ) -> audit.AuditSealedHeader:
-    """Say what `ask_sealed` asks."""
+    """Return the header of a request of `ask_sealed`."""
     return audit.AuditSealedHeader(
         request_id=request_id,
         deal_id=deal_id,
@@ -583,16 +536,10 @@ def ask_table(
     *,
     threshold: float | None = None,
 ) -> Answer:
-    """Ask for one metric of models whose predictions are in a table beside the people, who stay where they are.
+    """Ask for one metric of models whose predictions are in a table beside the people, in an engine.
 
-    The other parameters and what may be raised are those of `ask`.
-
-    Parameters
-    ----------
-    table, id_column : str
-        The table's name in the policy, and its column of ids.
-    models : sequence of str
-        Its columns of predictions, in the order of answers; none are all but that of ids.
+    ``table`` is the table's name in the policy; ``models`` are its columns of predictions, in the order of answers,
+    empty for all but the ids. The other parameters and the errors are those of `ask`.
     """
     request = audit.AuditTableRequest(
         request_id=request_id,
@@ -612,7 +559,7 @@ def _answer(response: audit.AuditResponse, request_id: str, data: str, metric: s
     if response.HasField("likely_low"):
         likely = _numbers(response.likely_low), _numbers(response.likely_high)
     else:
-        # A service from before there were two intervals does not say which of them its own is.
+        # An older service has one interval, and does not say which of the two it is.
         likely, unknown = (low, high), np.full(low.shape, np.nan)
         low, high = unknown, unknown
     return Answer(

@@ -1,4 +1,4 @@
-"""What a developer keeps for a regulator: compliance's commitment, and every question with its answer."""
+"""A developer's record for a regulator: compliance's commitment, and every question with its answer."""
 
 from __future__ import annotations
 
@@ -16,28 +16,22 @@ from fairwall.errors import UserError
 from fairwall.laws.commitment import Commitment
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 _COMMITMENT = "commitment.json"
 
 
 class KeptError(UserError):
-    """A folder that does not hold what was kept. Its text is one line."""
+    """A folder without a valid record. Its text is one line."""
 
 
 class NotKept(UserWarning):
-    """A question was answered, and could not be written down for a regulator."""
+    """A warning that a question was answered, and could not be recorded for a regulator."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question with its answer.
-
-    Parameters
-    ----------
-    predictions : ndarray, shape (models, people)
-    gaps : ndarray of float64, shape (models,)
-    """
+    """A question with its answer: predictions (models, people), gaps (models,)."""
 
     header: audit.AuditHeader
     predictions: NDArray[np.generic] = field(repr=False)
@@ -45,20 +39,15 @@ class Asked:
 
     @property
     def request_id(self) -> str:
-        """The request's name."""
+        """The request's id."""
         return self.header.request_id
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A folder of what was asked under one commitment.
+    """A folder with the questions asked under one commitment, and their answers.
 
-    Parameters
-    ----------
-    data, developer : str
-        The data set, and who asks.
-    terms_digest : bytes
-        Of the terms that the service is bound to besides.
+    ``developer`` asks; ``terms_digest`` is of the terms that the service is bound to as well.
     """
 
     folder: Path
@@ -68,17 +57,17 @@ class Kept:
     terms_digest: bytes
 
     @classmethod
-    def begin(cls, folder: Path, data: str, developer: str, told: audit.CommitmentTerms) -> Kept:
-        """Keep a commitment in a folder, or find it there; KeptError where that holds another."""
-        commitment = Commitment(int(told.rows), told.rows_digest, told.root, told.seed_digest)
-        begun = cls(folder, data, developer, commitment, told.terms_digest)
+    def begin(cls, folder: Path, data: str, developer: str, terms: audit.CommitmentTerms) -> Kept:
+        """Begin a record in a folder, or continue the one there; KeptError if its commitment is another."""
+        commitment = Commitment(int(terms.rows), terms.rows_digest, terms.root, terms.seed_digest)
+        begun = cls(folder, data, developer, commitment, terms.terms_digest)
         if (folder / _COMMITMENT).exists():
             if cls.read(folder) != begun:
                 raise KeptError(f"{folder}: what compliance commits to has changed since, or this is another's folder")
             return begun
         folder.mkdir(parents=True, exist_ok=True)
         written = {key: value.hex() if isinstance(value, bytes) else value for key, value in asdict(commitment).items()}
-        said = {"data": data, "developer": developer, "terms_digest": told.terms_digest.hex(), **written}
+        said = {"data": data, "developer": developer, "terms_digest": terms.terms_digest.hex(), **written}
         (folder / _COMMITMENT).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
         return begun
 
@@ -96,7 +85,7 @@ class Kept:
     def keep(
         self, header: audit.AuditHeader, predictions: Iterable[NDArray[np.generic]], gaps: NDArray[np.float64]
     ) -> None:
-        """Write a question and its answer down; the same again changes nothing."""
+        """Write a question and its answer; the same again changes nothing."""
         name = header.request_id.encode().hex()
         np.savez_compressed(
             self.folder / f"{name}.npz",
@@ -107,7 +96,7 @@ class Kept:
 
     @property
     def request_ids(self) -> frozenset[str]:
-        """The names of all that was asked."""
+        """The ids of all recorded requests."""
         try:
             return frozenset(bytes.fromhex(file.stem).decode() for file in self.folder.glob("*.npz"))
         except ValueError:
@@ -116,7 +105,7 @@ class Kept:
             ) from None
 
     def asked(self, request_id: str) -> Asked:
-        """Read a question and its answer; KeptError if it cannot be."""
+        """Return a recorded question and its answer; KeptError if it cannot be read."""
         file = self.folder / f"{request_id.encode().hex()}.npz"
         try:
             with np.load(file, allow_pickle=False) as found:

@@ -1,4 +1,4 @@
-"""Which classes a model in ONNX was fitted to, read without a library of ONNX."""
+"""Read the classes that an ONNX model was fitted to, without an ONNX library."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from fairwall.tables.values import favourable
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and a model may hold rows about people."""
+"""Hides frames from pytest, which would print arguments: a model may hold rows about people."""
 
 _ATTRIBUTES, _NAME, _INTS, _STRINGS = (7, 1, 5), 1, 8, 9
-"""Where a model's graph has its nodes' attributes, and what is in one."""
+"""Field numbers: of the path to the attributes of a model's nodes, and of an attribute's contents."""
 
 
 def check_classes(model: bytes, positive: object = None) -> None:
-    """Make sure that a model's second score, which counts, is of the favourable class; ValueError if nobody says so."""
+    """Raise ValueError if a model names two classes, and the second, whose score counts, is not the favourable one."""
     try:
         attributes = [list(_fields(each)) for each in _below(model, *_ATTRIBUTES)]
         named = [of for of in attributes if any(n == _NAME and told.startswith(b"classlabels") for n, told in of)]
@@ -34,8 +34,8 @@ def check_classes(model: bytes, positive: object = None) -> None:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Give each field's number, and its bytes or whole number; those of packed whole numbers below 128 apart."""
-    fields: Any = UnknownFieldSet(Empty.FromString(message))  # whose stubs leave out that it is a sequence
+    """Yield each field's number, and its bytes or whole number; packed whole numbers below 128 come one by one."""
+    fields: Any = UnknownFieldSet(Empty.FromString(message))  # a sequence, which its stubs leave out
     for field in fields:
         packed = field.field_number == _INTS and isinstance(field.data, bytes)
         yield from ((field.field_number, each) for each in (field.data if packed else (field.data,)))

@@ -1,4 +1,4 @@
-"""What practice asks by group beyond rates: each question is models of one ordinary request of counts by group."""
+"""Statistics of practice by group beyond rates, each from models of one ordinary request of counts by group."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fairwall.laws.group_tables import UNDEFINED, compared
 from fairwall.laws.practice import Counts, Estimate, common_odds_ratio, standardised_difference
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 _ALIKE = 1e-9
-"""Values that differ by less of their bounds are one value, as float64 has computed it."""
+"""Values whose difference is a smaller share of the bounds' distance are equal, up to float64 rounding."""
 
 Count = Callable[..., ByGroup]
-"""`AuditClient.count_by_group`."""
+"""The type of `AuditClient.count_by_group`."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class ByQuantile:
     Parameters
     ----------
     counts : ByGroup
-        What was bought: a model for each threshold.
+        The purchased counts: a model for each threshold.
     thresholds : tuple of float
-        Who has at least as much is selected; in their order.
+        Scores at or above a threshold are selected; increasing.
     quantiles : tuple of float
-        Which share of the people is below each.
+        The share of the people below each threshold.
     """
 
     counts: ByGroup
@@ -45,10 +45,10 @@ class ByQuantile:
     quantiles: tuple[float, ...]
 
     def records(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Give a record for each threshold and group: `ByGroup.records`, and the ``quantile`` and ``threshold``.
+        """Return a record for each threshold and group: `ByGroup.records`, with ``quantile`` and ``threshold``.
 
-        ``selection_rate_ratio`` is the adverse impact ratio of who is at or above the quantile: the group's selection
-        rate over the most favoured group's, in [0, 1] (29 CFR 1607.4(D)).
+        ``selection_rate_ratio`` is the adverse impact ratio of the people at or above the quantile: the group's
+        selection rate over the most favoured group's, in [0, 1] (29 CFR 1607.4(D)).
         """
         found = self.counts.records(over)
         return [
@@ -61,12 +61,12 @@ class ByQuantile:
         ]
 
     def calibration(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Give a record for each band of scores and group: which share has the label 1, in [0, 1].
+        """Return a record for each band of scores and group: the share of people with the label 1, in [0, 1].
 
         A band is from a threshold, ``from``, up to the next one, ``below``. ``positives`` is positives / people of the
         band, with an interval, ``_low`` and ``_high``, as of `ByGroup.frame` (calibration within groups: Kleinberg,
-        Mullainathan and Raghavan 2017). Of a calibrated score it lies in the band, for each group. ValueError if it was
-        asked without ``labels=True``.
+        Mullainathan and Raghavan 2017). For a calibrated score it lies in the band, for each group. ValueError if the
+        rates were bought without ``labels=True``.
         """
         bands, joined = len(self.thresholds) + 1, self.counts.joined(over)
         asked = [
@@ -74,7 +74,7 @@ class ByQuantile:
             for measure in ("true_positive_rate", "false_positive_rate")
             for model in range(len(self.thresholds))
         ]
-        # Rows are people and hits by turns: everybody of a label, and then who is above each threshold.
+        # Rows are people and hits in turn: everybody with a label, and then those above each threshold.
         steps = np.zeros((bands, 2 * (bands - 1)))
         steps[0, 0] = 1
         steps[np.arange(1, bands), 2 * np.arange(bands - 1) + 1] = 1
@@ -97,7 +97,8 @@ class BySegment:
     Parameters
     ----------
     counts : ByGroup
-        What was bought: for each segment a model of who is selected there, and then one of who is not.
+        The purchased counts: a model of the selected people of each segment, and then one of the others of each
+        segment.
     segments : tuple of str
     """
 
@@ -105,7 +106,7 @@ class BySegment:
     segments: tuple[str, ...]
 
     def records(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Give a record for each segment and group: the selection rate there, and how groups compare.
+        """Return a record for each segment and group: the selection rate there, and the groups' comparison.
 
         Columns are ``segment``, and those of selection rates as of `ByGroup.frame`.
         """
@@ -122,9 +123,9 @@ class BySegment:
     def common_odds_ratio(
         self, over: Sequence[str] | None = None, reference: str | Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Give a record for each group: the odds ratio of selection that segments have in common.
+        """Return a record for each group, with the odds ratio of selection that is common to the segments.
 
-        It is ``common_odds_ratio``, sum(a d / n) / sum(b c / n) over segments, from 0 to infinity (Mantel and Haenszel
+        ``common_odds_ratio`` is sum(a d / n) / sum(b c / n) over segments, from 0 to infinity (Mantel and Haenszel
         1959), with ``_low`` and ``_high``; see `fairwall.laws.practice.common_odds_ratio`. The reference is as of
         `ByGroup.practice`.
         """
@@ -143,7 +144,7 @@ class BySegment:
 
 
 def by_quantile(
-    count: Count, scores: Any, by: Any, epsilon: float, quantiles: int, asked: Mapping[str, Any], *, labels: bool
+    count: Count, scores: Any, by: Any, epsilon: float, quantiles: int, options: Mapping[str, Any], *, labels: bool
 ) -> ByQuantile:
     """Buy counts at quantiles of a score; see `AuditClient.by_quantile`."""
     values = _one(scores, "scores")
@@ -157,12 +158,12 @@ def by_quantile(
         )
     above = values >= thresholds[:, np.newaxis]
     measures = ("selection_rate", *(("true_positive_rate", "false_positive_rate") if labels else ()))
-    bought = count(_labelled(above, labels_of(scores)), by, epsilon, measures=measures, **asked)
+    bought = count(_labelled(above, labels_of(scores)), by, epsilon, measures=measures, **options)
     return ByQuantile(bought, tuple(thresholds.tolist()), tuple((1 - above.mean(axis=1)).tolist()))
 
 
 def by_segment(
-    count: Count, decisions: Any, segments: Any, by: Any, epsilon: float, asked: Mapping[str, Any]
+    count: Count, decisions: Any, segments: Any, by: Any, epsilon: float, options: Mapping[str, Any]
 ) -> BySegment:
     """Buy counts by segment; see `AuditClient.by_segment`."""
     segments = in_order(segments, "segments")
@@ -178,7 +179,7 @@ def by_segment(
     every = np.unique(names)
     inside = names == every[:, np.newaxis]
     models = np.concatenate([inside & (values == 1), inside & (values == 0)])
-    bought = count(_labelled(models, labels), by, epsilon, measures=("selection_rate",), **asked)
+    bought = count(_labelled(models, labels), by, epsilon, measures=("selection_rate",), **options)
     return BySegment(bought, tuple(every.tolist()))
 
 
@@ -189,7 +190,7 @@ def standardised_differences(
     epsilon: float,
     bounds: tuple[float, float] | None,
     reference: str | Sequence[str] | None,
-    asked: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """Buy means and compare them; see `AuditClient.standardised_difference`."""
     low, high = bounds or (0.0, 1.0)
@@ -207,7 +208,7 @@ def standardised_differences(
         clipped = f", {outside} of them clipped to the bounds {low:g} to {high:g}" if outside else ""
         raise ValueError(f"values: all {len(given)} are alike{clipped}; a difference over no deviation is {UNDEFINED}")
     deviation = float(scaled.std())
-    bought = count(_labelled(scaled[np.newaxis], labels_of(values)), by, epsilon, measures=("mean_score",), **asked)
+    bought = count(_labelled(scaled[np.newaxis], labels_of(values)), by, epsilon, measures=("mean_score",), **options)
     joined, share = bought.joined(None), bought.share("mean_score")
     means = told("mean", Estimate(share.estimate, *share.interval()))
     place = joined.reference(share.estimate, reference)
@@ -221,7 +222,7 @@ def standardised_differences(
 
 
 def _one(given: Any, what: str) -> NDArray[Any]:
-    """Take one number a person."""
+    """Return one number a person, shape (people,)."""
     values = numbers(given, what)
     if values.ndim != 1 or not len(values):
         raise ValueError(f"{what}: must be of one model, and have the shape (people,), not {values.shape}")
@@ -231,5 +232,5 @@ def _one(given: Any, what: str) -> NDArray[Any]:
 
 
 def _labelled(models: NDArray[Any], labels: Any) -> NDArray[Any] | Batch:
-    """Label models' people as the Series are that they were made of."""
+    """Return models with their people labelled as the Series behind the models are."""
     return models if labels is None else replace(Batch.of(models), labels=labels)

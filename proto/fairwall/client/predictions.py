@@ -1,4 +1,4 @@
-"""Predictions as they are sent: some models at a time, so that ten million people take little memory."""
+"""Predictions as sent: some models at a time, so that ten million people take little memory."""
 
 from __future__ import annotations
 
@@ -17,37 +17,31 @@ from fairwall.rpc import arrays, chunks
 from fairwall.wire.v1.array_pb2 import ArrayHeader
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 _AT_ONCE = 1 << 20
-"""So many predictions, or those of one model, are taken at a time."""
+"""Number of predictions read at a time, unless one model has more."""
 
 _KEPT = 1 << 31
-"""Of so many decisions the bits are kept: 256 MB."""
+"""Most decisions whose bits are kept in memory: 256 MB."""
 
 _DOUBLE = 8
 _KINDS = {"U": "text", "S": "text", "str": "text", "TextColumn": "text", "c": "complex", "M": "times", "m": "times"}
-"""What NumPy's kinds, and types, that are no numbers are called."""
+"""The words for NumPy's kinds, and types, that are not numbers."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Predictions of models, which are read each time that they are looked at, digested or sent.
+    """Predictions of models, read again each time they are checked, digested or sent.
 
     Parameters
     ----------
-    shape : tuple of int
-        How many models and people.
-    read : callable
-        Gives the predictions of the models from one number up to another, shape (models, people), as they lie.
-    dtype : dtype
-        As what they travel.
-    order : ndarray of intp, shape (people,), optional
-        Which of the people comes when, if not as they lie.
-    names : tuple of str
-        What a table, a mapping or a frame calls each model; empty of an array.
-    labels : Index of pandas, optional
-        What people are labelled with, in the order in which they lie.
+    shape : numbers of models and people.
+    read : returns the predictions of the models in a range of numbers, shape (models, people), in stored order.
+    dtype : element type on the wire.
+    order : (people,), the stored position of each person to send, if the order differs.
+    names : the models' names in a table, a mapping or a frame; empty for an array.
+    labels : the people's labels, an Index of pandas, in stored order.
     """
 
     shape: tuple[int, int]
@@ -59,7 +53,7 @@ class Batch:
 
     @classmethod
     def of(cls, predictions: Any) -> Batch:
-        """Take an array, which is not copied, or what can become one; ValueError where it cannot."""
+        """Return an array as a batch, without a copy; ValueError for data that cannot become an array."""
         if isinstance(predictions, Batch):
             return predictions
         given = numbers(predictions)
@@ -69,20 +63,20 @@ class Batch:
         return cls(array.shape, lambda start, stop: array[start:stop], array.dtype)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Give the predictions of some models at a time, as they travel."""
+        """Yield the predictions of some models at a time, in the type and order of the wire."""
         for _, block in self._blocks():
             yield self._ordered(block).astype(self.dtype, copy=False)
 
     def in_least_type(self) -> Batch:
-        """Travel as bits, else as float32, where that is every prediction exactly, and else as float64.
+        """Return the batch in the smallest type that holds every prediction exactly: bits, float32 or float64.
 
-        Bits are kept, and what they are made of is not read again. ValueError if some are not numbers in [0, 1]; it
-        names the first such column of a table.
+        Bits are kept in memory, so that their source is not read again. ValueError if some are not numbers in [0, 1];
+        the message names the first such column of a table.
         """
         types, bits = [np.dtype(np.bool_), np.dtype(np.float32), np.dtype(np.float64)], list[NDArray[np.uint8]]()
         models, people = self.shape
         for start, block in self._blocks():
-            fit = (block.min(axis=1) >= 0) & (block.max(axis=1) <= 1)  # nor is NaN, or infinity
+            fit = (block.min(axis=1) >= 0) & (block.max(axis=1) <= 1)  # false for NaN and infinity too
             if not fit.all():
                 raise self._unfit(start, block, int(fit.argmin()))
             while len(types) > 1 and not (block.astype(types[0]) == block).all():
@@ -114,20 +108,20 @@ class Batch:
 
 
 def announced(predictions: NDArray[Any] | Batch) -> ArrayHeader:
-    """Describe predictions as what they travel; ArrayError as of `fairwall.rpc.arrays.header_of`."""
+    """Return the header of predictions; ArrayError as of `fairwall.rpc.arrays.header_of`."""
     if isinstance(predictions, Batch):
         predictions = np.broadcast_to(np.zeros((), predictions.dtype), predictions.shape)
     return arrays.header_of(predictions)
 
 
 def encoded(predictions: NDArray[Any] | Batch, message: type[Message]) -> Iterator[bytes]:
-    """Cut predictions into chunks, as `fairwall.rpc.chunks.encoded` does."""
+    """Yield predictions in chunks, as `fairwall.rpc.chunks.encoded` does."""
     for block in predictions if isinstance(predictions, Batch) else (predictions,):
         yield from chunks.encoded(block, message, "predictions_chunk")
 
 
 def in_order(given: Any, what: str) -> Any:
-    """Take what has an order as it is, an iterator as a list; ValueError for a set, what is masked or not there yet."""
+    """Return ordered data, of an iterator a list; ValueError for a set, masked values or rows not collected yet."""
     if hasattr(given, "to_native"):  # narwhals'
         given = given.to_native()
     kind = type(given).__name__
@@ -151,9 +145,9 @@ def in_order(given: Any, what: str) -> Any:
 
 
 def numbers(given: Any, what: str = "predictions") -> NDArray[Any]:
-    """Take an array of numbers as it is, and all else as float64, decimals as the nearest.
+    """Return an array of numbers unchanged, and other data as float64, decimals as the nearest.
 
-    ValueError, which quotes none, where some are missing or no real numbers: text is none, whatever it spells.
+    ValueError, which quotes no value, if some are missing or not real numbers: text is not, whatever it spells.
     """
     given = in_order(given, what)
     if isinstance(given, list | tuple) and any(issubclass(kind, Iterable) for kind in {*map(type, given)} - {str}):
@@ -181,12 +175,12 @@ def numbers(given: Any, what: str = "predictions") -> NDArray[Any]:
 
 
 def is_missing(value: object) -> bool:
-    """Tell whether a value stands for none, in Python, NumPy or pandas."""
+    """Return whether a value stands for none, in Python, NumPy or pandas."""
     if isinstance(value, Real | Decimal):
         return math.isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def unfit(what: str, found: str, numbers: str = "numbers") -> ValueError:
-    """Say of predictions what is no number of theirs."""
-    return ValueError(f"{what}: must be {numbers}, and none missing; {found}")
+def unfit(what: str, problem: str, numbers: str = "numbers") -> ValueError:
+    """Return the error for predictions that are not all numbers as required."""
+    return ValueError(f"{what}: must be {numbers}, and none missing; {problem}")

@@ -1,4 +1,4 @@
-"""A real service of a client's own, about people who do not exist: see `AuditClient.rehearsal`."""
+"""A local compliance service about made-up people: see `AuditClient.rehearsal`."""
 
 from __future__ import annotations
 
@@ -16,26 +16,17 @@ from fairwall.errors import UserError
 from fairwall.wire.rows import ids_of, listed
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 DATA = "rehearsal-of-nobody"
-"""What the data set is called: terms, answers and cards say so."""
+"""The data set's name, which terms, answers and model cards show."""
 
 
 class Service:
-    """A service of one's own, which ends with who has begun it.
+    """A local compliance service, with an address and a folder of credentials, that ends with its client.
 
-    ValueError for rows that cannot be people; UserError if it does not start, with its one line.
-
-    Parameters
-    ----------
-    rows : int or frame
-        As of `fairwall.client.audit_client.AuditClient.rehearsal`, and so are the others.
-
-    Attributes
-    ----------
-    address, credentials : str
-        Where it is, and the folder by which it knows its one developer.
+    The parameters are those of `fairwall.client.audit_client.AuditClient.rehearsal`. ValueError for rows that cannot be
+    people; UserError, with the service's one line, if it does not start.
     """
 
     def __init__(
@@ -56,7 +47,7 @@ class Service:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            process_group=0,  # Ctrl-C is the caller's, who may go on; the service ends with its client
+            process_group=0,  # Ctrl-C is for the caller, who may go on; the service ends with its client
         )
         assert self._child.stdin is not None
         assert self._child.stdout is not None
@@ -75,7 +66,7 @@ class Service:
         self.credentials: str = told["credentials"]
 
     def end(self) -> None:
-        """End it: what it was told and what it answered is gone."""
+        """Stop the service; nothing is kept."""
         for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
             assert pipe is not None
             pipe.close()
@@ -83,7 +74,7 @@ class Service:
 
 
 def _people(rows: Any, id_column: str | None, label: str | None) -> dict[str, Any]:
-    """Say how many people there are, with ids and labels where rows have them; nothing else of rows is looked at."""
+    """Return the number of people, with ids and labels if rows have them; other columns are not read."""
     rows = in_order(rows, "rows")
     if isinstance(rows, int | np.integer):
         if id_column is not None or label is not None:

@@ -1,7 +1,7 @@
-"""Reads who is meant from whatever a caller gives, and puts predictions into the order of the service's rows.
+"""Match a caller's rows with the service's, and put predictions into the order of the service's rows.
 
-Labels of Series and frames, ``ids=``, ``table=`` and a column of ids all say it. Those that are given agree, row by
-row, or are refused; pandas' default labels, which only count rows and have no name, say nothing.
+Labels of Series and frames, ``ids=``, ``table=`` and a column of ids all identify rows. If several are given, they must
+agree, row by row, or are refused; pandas' default labels, which only count rows and have no name, identify nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from fairwall.tables.errors import DataError
 from fairwall.wire.rows import as_array, digest_of, id_text, listed, order_of, ordered_ids
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 _LONGEST = 20
-"""Ids of up to so many digits are tried with leading zeros, of `_MANY` people at most, where they are others."""
+"""Most digits of ids that are tried with leading zeros, for at most `_MANY` people, if ids do not match."""
 _MANY = 1 << 17
 
 _ONE_ORDER = "put both in one order, or pass arrays (.to_numpy()), whose order is then meant"
@@ -36,19 +36,14 @@ _ONE_ORDER = "put both in one order, or pass arrays (.to_numpy()), whose order i
 
 @dataclass(frozen=True)
 class KnownRows:
-    """What a service's rows are known by.
+    """The description of a service's rows.
 
     Parameters
     ----------
-    public_columns : tuple of str
-        Further columns that both sides hold, and may compare.
-    ids_digest, table_digest : bytes
-        The SHA-256 of the ids in their order, and of the ids and the public columns; the second is empty where there
-        are none of these.
-    people : int
-        How many rows there are.
-    column_digests : tuple of bytes
-        For each public column the SHA-256 of the ids and that column; empty of a service that does not tell.
+    public_columns : further columns that both sides hold, and may compare.
+    ids_digest : SHA-256 of the ids in their order.
+    table_digest : SHA-256 of the ids and the public columns; empty without public columns.
+    column_digests : for each public column the SHA-256 of the ids and that column; empty from an older service.
     """
 
     id_column: str
@@ -60,21 +55,21 @@ class KnownRows:
 
 
 def from_message(message: RowsTerms, people: int) -> KnownRows:
-    """Read what the terms say of rows."""
+    """Return the description of rows in a service's terms."""
     columns, digests = tuple(message.public_columns), (message.ids_digest, message.table_digest)
     return KnownRows(message.id_column, columns, *digests, people, tuple(message.column_digests))
 
 
 class Mismatch(ValueError):
-    """Rows that are not those of the service, as far as its terms tell."""
+    """Rows that differ from the service's, according to its terms."""
 
 
 def opened(predictions: Any, ids: Any, id_column: str | None = None) -> tuple[Any, Any]:
-    """Take a table's columns as models, but for those that have ids; all else stays as it is.
+    """Return a table's columns as models, without the ids, and the ids; other predictions stay as they are.
 
-    ValueError if there is no such table or column, or ids have no order, or contradict a column or each other.
-    A table is the path of a file, an Arrow table, a mapping of names to arrays, or a frame; that of pandas only where
-    one of its columns has the ids: the one that ``ids`` names, or the service, by ``id_column``.
+    ValueError if there is no such table or column, or ids have no order, or contradict a column or each other. A table
+    is the path of a file, an Arrow table, a mapping of names to arrays, or a frame; a frame of pandas only if one of
+    its columns has the ids: the column named by ``ids``, or by the service in ``id_column``.
     """
     named = ids if isinstance(ids, str) else id_column
     labels = None
@@ -113,18 +108,18 @@ def opened(predictions: Any, ids: Any, id_column: str | None = None) -> tuple[An
 
 
 def are_named(predictions: Any, ids: Any, table: Any) -> bool:
-    """Tell whether anything says whom predictions are about: ids, a table, or labels."""
+    """Return whether ids, a table or labels identify the people of predictions."""
     labels = [predictions.labels] if isinstance(predictions, Batch) else _axes(predictions)
     return ids is not None or table is not None or any(map(say, labels))
 
 
 def columns_of(predictions: Any) -> Sequence[Any]:
-    """Return the names of what `opened` gives, where it has any."""
+    """Return the column names of the predictions that `opened` returns; empty if they have none."""
     return predictions.names if isinstance(predictions, Batch) else list(getattr(predictions, "columns", ()))
 
 
 def labels_of(given: Any) -> Any:
-    """Return the labels that a Series, a frame or a mapping's Series have, an Index of pandas; None where none have."""
+    """Return the labels of a Series, a frame or a mapping's Series, an Index of pandas; None if none is there."""
     if isinstance(given, Mapping):
         return common({f"column {name!r}": one for name, one in given.items()})
     pandas, given = sys.modules.get("pandas"), given.to_native() if hasattr(given, "to_native") else given
@@ -132,7 +127,7 @@ def labels_of(given: Any) -> Any:
 
 
 def common(named: Mapping[str, Any]) -> Any:
-    """Return the labels of all that have some, by what they are called; ValueError where they contradict each other."""
+    """Return the labels that all named data agree on, None if none has any; ValueError if two contradict."""
     found, first = None, ""
     for what, given in named.items():
         labels = labels_of(given)
@@ -148,19 +143,12 @@ def common(named: Mapping[str, Any]) -> Any:
 def arranged(
     predictions: ArrayLike | Batch, ids: Sequence[object] | None, table: Any, known: KnownRows
 ) -> tuple[Batch, bytes]:
-    """Put predictions, which are not checked any further, into the order of ids; say which digest these have.
+    """Return predictions in the order of ids, and the digest of the rows in this order; predictions are not checked.
 
-    ValueError for ids that name no rows, or as many as there are predictions, or that labels or others contradict;
-    `Mismatch` where they are not the service's.
-
-    Parameters
-    ----------
-    predictions : Batch or array_like, shape (people,) or (models, people)
-        Or a Series or a frame, whose labels are ids where neither ``ids`` nor ``table`` is given, and else agree.
-    ids : sequence, optional
-        One for each person, in the order of predictions.
-    table : frame or mapping of str to sequence, optional
-        The table that predictions were made from, in their order, with the columns that ``known`` names.
+    Labels of predictions, a Series or a frame, are ids if neither ``ids`` nor ``table`` is given, and else agree. The
+    table is the one that predictions were made from, in their order, with the columns that ``known`` names. ValueError
+    for ids that identify no rows, are not one for each prediction, or contradict labels or each other; `Mismatch` if
+    they are not the service's.
     """
     sides = _sides(predictions)
     if ids is None and table is None:
@@ -173,7 +161,7 @@ def arranged(
             raise ValueError(_contradiction("ids and table", ids, given, row))
     try:
         written, order = ordered_ids(given)
-    except UserError as error:  # of rows, or of the file that they are read from
+    except UserError as error:  # from rows, or from the file that holds these
         raise ValueError(f"ids: {error}") from None
     beside = [labels for labels in map(labels_of, (ids, table)) if labels is not None]
     batch = _side(sides, given, beside, what, known)
@@ -189,7 +177,7 @@ def arranged(
 
 
 def _sides(predictions: Any) -> list[Batch]:
-    """Return predictions with people along each axis that may have them, and the labels of that axis."""
+    """Return predictions with people along each axis that may have people, with the axis's labels."""
     axes = _axes(predictions)
     if not axes or predictions.ndim == 1:
         return [replace(Batch.of(predictions), labels=axes[0])] if axes else [Batch.of(predictions)]
@@ -202,19 +190,19 @@ def _sides(predictions: Any) -> list[Batch]:
 
 
 def _axes(predictions: Any) -> list[Any]:
-    """Return the labels of each axis of a Series or a frame that may have people: as many as models, or more."""
+    """Return the labels of each axis of a Series or frame that may have people: as many as models, or more."""
     if isinstance(predictions, Mapping) or labels_of(predictions) is None:
         return []
     rows, *columns = predictions.axes
     return [rows] if columns and len(rows) > len(columns[0]) else [rows, *columns]
 
 
-def _side(sides: Sequence[Batch], ids: Any, beside: Sequence[Any], what: str, known: KnownRows) -> Batch:
-    """Find along which axis there are as many people as ids, whose labels agree."""
+def _side(sides: Sequence[Batch], ids: Any, others: Sequence[Any], what: str, known: KnownRows) -> Batch:
+    """Return the predictions along the axis with as many people as ids, and with labels that agree."""
     found = [side for side in sides if side.shape[1] == len(ids)]
     if not found:
         raise ValueError(f"{len(ids)} ids are not one for each prediction of an array of shape {sides[-1].shape}")
-    rows = [_contradicted(side.labels, ids, beside, known) for side in found]
+    rows = [_contradicted(side.labels, ids, others, known) for side in found]
     agreeing = [side for side, row in zip(found, rows, strict=True) if not row and say(side.labels)]
     if len(found) > 1 and len(agreeing) != 1:
         raise ValueError("a frame with as many models as people does not say which are which: pass .to_numpy(), or .T")
@@ -224,17 +212,17 @@ def _side(sides: Sequence[Batch], ids: Any, beside: Sequence[Any], what: str, kn
     return (agreeing or found)[0]
 
 
-def _contradicted(labels: Any, ids: Any, beside: Sequence[Any], known: KnownRows) -> int:
-    """Return the first row, from 1, whose label is another than its id, and than what ids are labelled with; else 0."""
-    if labels is None or (any(map(labels.equals, beside)) and labels.name != known.id_column):
+def _contradicted(labels: Any, ids: Any, others: Sequence[Any], known: KnownRows) -> int:
+    """Return the first row, from 1, whose label differs from its id and from the ids' own labels; 0 if none does."""
+    if labels is None or (any(map(labels.equals, others)) and labels.name != known.id_column):
         return 0
     if _only_count(labels):
-        return next((differing(labels, its) for its in beside if not _is_silent(labels, its)), 0)
+        return next((differing(labels, its) for its in others if not _is_silent(labels, its)), 0)
     return differing(labels, ids)
 
 
 def _by_labels(sides: Sequence[Batch], known: KnownRows) -> tuple[Batch, bytes]:
-    """Find along which axis the labels are the service's ids."""
+    """Return predictions along the axis whose labels are the service's ids, in the ids' order, and the ids' digest."""
     why = ""
     for side in (side for side in sides if say(side.labels)):
         try:
@@ -252,7 +240,7 @@ def _by_labels(sides: Sequence[Batch], known: KnownRows) -> tuple[Batch, bytes]:
 
 
 def differing(one: Any, other: Any) -> int:
-    """Return the first row, from 1, where two columns of ids differ; 0 where they are the same in the same order."""
+    """Return the first row, from 1, where two columns of ids differ; 0 if they are the same in the same order."""
     columns = [each.to_series() if hasattr(each, "to_flat_index") else each for each in (one, other)]  # an Index
     a, b = map(as_array, columns)
     if a is not None and b is not None and len(a) == len(one) == len(other) and np.array_equal(a, b):
@@ -268,7 +256,7 @@ def _contradiction(what: str, one: Any, other: Any, row: int) -> str:
 
 
 def _others(written: Sequence[bytes] | NDArray[np.bytes_], known: KnownRows) -> str:
-    """Say what can be known of how ids differ from the service's, of which there is a digest."""
+    """Describe the difference between ids and the service's, of which only a digest is known."""
     if len(written) != known.people:
         return f"{len(written):,} are given, and the service has {known.people:,}"
     ids = written.tolist() if isinstance(written, np.ndarray) else written
@@ -282,25 +270,25 @@ def _others(written: Sequence[bytes] | NDArray[np.bytes_], known: KnownRows) -> 
 
 
 def say(labels: Any) -> bool:
-    """Tell whether labels say whom rows are about: there are some, and they do more than count."""
+    """Return whether labels identify rows: there are some, and they do more than count."""
     return labels is not None and not _only_count(labels)
 
 
 def _only_count(labels: Any) -> bool:
-    """Tell whether labels are pandas' own: 0, 1, 2, ..., without the name that a column of ids would have."""
+    """Return whether labels are pandas' default: 0, 1, 2, ..., without the name that a column of ids would have."""
     own = sys.modules["pandas"].RangeIndex(len(labels))
     return isinstance(labels, type(own)) and labels.name is None and bool(labels.equals(own))
 
 
-def _is_silent(labels: Any, beside: Any) -> bool:
-    """Tell whether labels say nothing that others do not: the same, or a count of rows that those are not out of."""
-    if labels.equals(beside):
+def _is_silent(labels: Any, other: Any) -> bool:
+    """Return whether labels add nothing to others: they are equal, or count rows and the others are no permutation."""
+    if labels.equals(other):
         return True
-    return _only_count(labels) and not (len(labels) == len(beside) and bool(labels.isin(beside).all()))
+    return _only_count(labels) and not (len(labels) == len(other) and bool(labels.isin(other).all()))
 
 
 def _one_each(ids: Any) -> Any:
-    """Take ids in an order, one a row, or None for none; ValueError for what has no order."""
+    """Return ids in an order, one a row, or None for none; ValueError for ids without an order."""
     ids, shape = in_order(ids, "ids"), getattr(ids, "shape", ())
     if ids is not None and (isinstance(ids, Mapping | str | bytes) or not hasattr(ids, "__len__") or len(shape) > 1):
         kind = f"{type(ids).__name__} {shape or ''}".strip()
@@ -309,9 +297,9 @@ def _one_each(ids: Any) -> Any:
 
 
 def column_of(table: Any, column: str, what: str = "table") -> Any:
-    """Return a column of a frame, an Arrow table or a mapping, or an index of its name; ValueError if there is none."""
+    """Return a column of a frame, Arrow table or mapping, or the index of this name; ValueError if none is there."""
     table = in_order(table, what)
-    names = getattr(table, "column_names", getattr(table, "columns", (column,)))  # of Arrow, of frames, of a mapping
+    names = getattr(table, "column_names", getattr(table, "columns", (column,)))  # Arrow, frames, a mapping
     labels = labels_of(table)
     named = labels is not None and labels.name == column
     try:

@@ -1,4 +1,4 @@
-"""Buying sanitised attributes: what a release costs, how it is read, and what it is."""
+"""Purchases of sanitised attributes: terms, request and answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.rpc import arrays, channel
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 RELEASE_SECONDS = 600.0
 
@@ -30,16 +30,16 @@ class ReleasedColumn:
 
 @dataclass(frozen=True)
 class ReleaseTerms:
-    """On what terms attributes are released.
+    """The terms on which attributes are released.
 
     Parameters
     ----------
     people : int
-        How many there are; the order is that of the table that both sides hold.
+        Number of people; the order is that of the table that both sides hold.
     protocol : str
         The protocol of local differential privacy; its law is ``fairwall.laws.local.LOCAL_LAWS[protocol]``.
     columns : tuple of ReleasedColumn
-        What is released of each person, in the order of the encodings.
+        The released columns, in the order of the encodings.
     epsilon, epsilon_remaining : float
         The whole budget, and what is left of it.
     """
@@ -58,13 +58,13 @@ class Released:
     Parameters
     ----------
     encoded : ndarray, shape (people, values of all columns)
-        uint8, zeros and ones; float64 where the protocol is ``the-server``. Each column's values side by side.
+        uint8, zeros and ones; float64 if the protocol is ``the-server``. The columns' values are side by side.
     columns : mapping of str to ndarray
-        Each column's part of it, shape (people, values), by name.
+        Each column's part of ``encoded``, shape (people, values), by name.
     epsilons : mapping of str to float
-        What was spent on each column.
+        Epsilon of each column.
     epsilon_charged, epsilon_remaining : float
-        What the release cost, and what was left of the budget then.
+        Epsilon charged for the release, and the budget left then.
     """
 
     encoded: NDArray[Any] = field(repr=False)
@@ -75,7 +75,7 @@ class Released:
 
 
 def terms(service: ReleaseServiceStub, deal_id: str) -> ReleaseTerms:
-    """Ask what may be bought. Costs nothing. grpc.RpcError if compliance refuses."""
+    """Return the terms of releases. Costs nothing. grpc.RpcError if compliance refuses."""
     told = service.GetReleaseTerms(wire.GetReleaseTermsRequest(deal_id=deal_id), timeout=channel.CALL_SECONDS)
     return ReleaseTerms(
         people=told.people,
@@ -90,10 +90,10 @@ def terms(service: ReleaseServiceStub, deal_id: str) -> ReleaseTerms:
 
 
 def buy(service: ReleaseServiceStub, deal_id: str, request_id: str, epsilon: float) -> Released:
-    """Buy a release, of so much epsilon for each person's attributes together.
+    """Buy a release, for this epsilon of each person's attributes together.
 
     The same request id again gets the same bits and costs nothing. grpc.RpcError if compliance refuses;
-    fairwall.rpc.arrays.ArrayError if what comes does not fit the terms.
+    fairwall.rpc.arrays.ArrayError if the release does not fit the terms.
     """
     columns = terms(service, deal_id).columns
     request = wire.SanitiseRequest(request_id=request_id, deal_id=deal_id, epsilon=epsilon)

@@ -1,4 +1,4 @@
-"""A search for less discriminatory alternatives: what it found, `AuditClient.search`."""
+"""A search for less discriminatory alternatives: the result of `AuditClient.search`."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What a search found, of all candidates together. All of it holds for whichever is chosen, and costs no more.
+    """The result of a search, about all candidates jointly: valid for whichever is chosen, at no further cost.
 
     Parameters
     ----------
     answer : Answer
-        Of the request; its own intervals are each for one model that was not chosen by its answer.
+        The request's answer; each of its intervals holds for one model that was not chosen by its answer.
     candidates : Candidates
-        What was asked about.
+        The candidates.
     error, error_alone : float
-        What an answer was expected to err by, and what it would if each candidate were asked about by itself with its
-        part of epsilon: NaN where that is less than one request may spend.
+        The expected error of an answer, and that of separate requests with each candidate's part of epsilon: NaN if
+        this part is less than one request may spend.
     """
 
     answer: Answer
@@ -48,30 +48,27 @@ class Search:
         object.__setattr__(self, "_found", Found(self.answer.metric, self.candidates, self.answer.draws))
 
     def least(self, at_least: float | None = None) -> str:
-        """Name the candidate that is expected to have the least disparity of those with at least so much utility.
+        """Return the name of the candidate with the least expected disparity among those with at least this utility.
 
-        By default that is what was asked for. Candidates that were not useful enough for that are known less well.
-        ValueError if none has so much, or nothing is known of gaps.
+        By default the utility is the request's ``at_least``. Gaps of less useful candidates are known less well.
+        ValueError if no candidate is so useful, or nothing is known of gaps.
         """
         return self.candidates.names[self._found.least(at_least)]
 
     def alike(self, at_least: float | None = None) -> list[str]:
-        """Name those that cannot be told apart from it: with a probability of 5% and more they have less disparity.
+        """Return the candidates that have less disparity than `least` with a probability of 5% or more.
 
         ValueError as of `least`.
         """
         return [self.candidates.names[each] for each in self._found.alike(at_least)]
 
     def records(self) -> list[dict[str, Any]]:
-        """Give one record for each candidate: what `Found.records` has, and ``gap``, the answer."""
+        """Return one record for each candidate: the columns of `Found.records`, and ``gap``, the answer."""
         told = zip(self._found.records(), self.answer.gaps.tolist(), strict=True)
         return [{"model": one["model"], "utility": one["utility"], "gap": gap, **one} for one, gap in told]
 
     def frame(self) -> pd.DataFrame:
-        """Give `records` as a frame, by the candidates' names; ``attrs`` has what was asked and charged.
-
-        ImportError without pandas.
-        """
+        """Return `records` by candidates' names, with request and charge in ``attrs``; ImportError without pandas."""
         frame: pd.DataFrame = require_pandas("records()").DataFrame(self.records()).set_index("model")
         frame.attrs = {**self.answer.frame().attrs, "baseline": self.candidates.names[self.candidates.baseline]}
         return frame
@@ -79,12 +76,7 @@ class Search:
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw disparity against utility: each candidate, the front and its band, the baseline and the least.
 
-        ImportError without matplotlib.
-
-        Parameters
-        ----------
-        axes : matplotlib Axes, optional
-            By default those of a new figure.
+        The axes are by default those of a new figure. ImportError without matplotlib.
         """
         axes = axes_of(axes, 4)
         found, utilities = self._found, np.array(self.candidates.utilities)
@@ -110,7 +102,7 @@ class Search:
         return axes
 
     def __str__(self) -> str:
-        """Say in words what was found."""
+        """Return the result in words."""
         told, enough = self.candidates, self.candidates.enough()
         base, records = told.names[told.baseline], {each["model"]: each for each in self.records()}
         if not np.isfinite(self._found.expected).all():
@@ -136,11 +128,11 @@ class Search:
 
 
 def expected_error(batch: Batch, epsilon: float, terms: Terms) -> float:
-    """Return the median error of what is left in the end of a search by `recommended`, of ``sp``; of nobody's groups.
+    """Return the median error of the last answers of a search for ``sp`` by `recommended`; reads nobody's group.
 
-    Of very many people by a part of them, as the service predicts it.
+    With very many people it is computed from a part of them, as the service predicts it.
     """
-    from fairwall.laws.batch import FEW, AskedBatch  # here: loading it takes a while
+    from fairwall.laws.batch import FEW, AskedBatch  # imported here because loading it takes a while
     from fairwall.laws.cells import part_of
     from fairwall.laws.choice import Allowance, best_for_search
     from fairwall.laws.exposure import Limit
@@ -161,7 +153,7 @@ def candidates_of(
     baseline: str | int,
     at_least: float | None,
 ) -> Candidates:
-    """Say what models are candidates for, with numbers for names where they have none.
+    """Return the candidates, with numbers for names if they have none.
 
     ValueError for utilities, a baseline or a least utility that do not fit.
     """

@@ -1,1 +1,1 @@
-"""What compliance serves."""
+"""Services of compliance."""

@@ -1,1 +1,1 @@
-"""What the developer serves."""
+"""Services of the developer."""

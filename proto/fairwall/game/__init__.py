@@ -1,1 +1,1 @@
-"""What the referee serves."""
+"""Services of the referee."""

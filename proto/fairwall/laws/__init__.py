@@ -1,5 +1,5 @@
-"""Public mathematics: metrics, their sensitivities, the laws of the noise, and what they cost in privacy.
+"""Public mathematics: metrics, their sensitivities, the noise distributions, and their privacy losses.
 
-Everything here is known to everybody (Kerckhoffs). Compliance samples from these laws, the developer's decoders
-evaluate the same densities, and each is written once.
+Everything here is known to everybody (Kerckhoffs). Compliance samples from these distributions, the developer's
+decoders evaluate the same densities, and each is written once.
 """

@@ -1,9 +1,8 @@
-"""The search for less discriminatory alternatives: which of many candidates has the least gap at no less utility.
+"""Search for less discriminatory alternatives: the candidate with the least gap at no less utility.
 
-A service answers about all candidates at once, and draws their gaps from the joint posterior, given what it has
-released. All here is counted from these draws, so it holds for whichever candidate is chosen: a posterior that is
-right before a choice is right after it, since the choice is made of the same numbers. A candidate's *disparity* is how
-far its gap is from that of equal treatment.
+A service answers about all candidates at once and draws their gaps from the joint posterior, given what it has
+released. All results are computed from these draws, so they also hold for a candidate chosen by them. A candidate's
+*disparity* is the distance of its gap from equal treatment's.
 """
 
 from __future__ import annotations
@@ -20,22 +19,19 @@ from fairwall.laws.metric import find_metric
 from fairwall.laws.quantiles import LEVEL
 
 DRAWS = 400
-"""So many times a service draws the gaps of all candidates."""
+"""Number of joint draws of all candidates' gaps."""
 
 NAME_MAX = 100
-"""So many characters has a candidate's name at most."""
+"""Most characters of a candidate's name."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a search is told of the models that it is among.
+    """The candidates of a search, as the developer names them.
 
-    Parameters
-    ----------
-    names : each model's, in the order of the predictions; no two alike.
-    utilities : how useful each is, such as its accuracy; more is better.
-    baseline : the number of the model that others are to be better than.
-    at_least : the utility that will do: at least one candidate has it.
+    `names`: in the order of the predictions; no duplicates. `utilities`: of each model, such as its accuracy; more is
+    better. `baseline`: the number of the model that others should improve on. `at_least`: the utility required; at
+    least one candidate has it.
     """
 
     names: tuple[str, ...]
@@ -44,10 +40,7 @@ class Candidates:
     at_least: float
 
     def enough(self, at_least: float | None = None) -> NDArray[np.intp]:
-        """Return which have at least so much utility, `at_least` by default: the most useful first.
-
-        ValueError if none has.
-        """
+        """Return the candidates with at least this utility, the most useful first; ValueError if there are none."""
         utilities, least = np.array(self.utilities), self.at_least if at_least is None else at_least
         order = np.argsort(-utilities, kind="stable")
         found: NDArray[np.intp] = order[utilities[order] >= least]
@@ -58,14 +51,10 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What is known of all candidates together.
+    """The joint posterior draws of all candidates' gaps.
 
-    Parameters
-    ----------
-    metric : a key of `fairwall.laws.metric.METRICS`.
-    candidates : m of them.
-    draws : ndarray, shape (draws, m)
-        Gaps of the same people as they may be; NaN where nothing is known.
+    `metric`: a key of `fairwall.laws.metric.METRICS`. `draws`: gaps of the same people, shape (draws, candidates); NaN
+    where nothing is known.
     """
 
     metric: str
@@ -74,47 +63,41 @@ class Found:
 
     @cached_property
     def disparities(self) -> NDArray[np.float64]:
-        """How far the gaps drawn are from none, which of a ratio is 1, shape (draws, m)."""
+        """Distances of the drawn gaps from equal treatment (0, or 1 for a ratio), shape (draws, m)."""
         equal = 0.0 if find_metric(self.metric).bounded else 1.0
         return np.abs(self.draws.astype(np.float64) - equal)
 
     @cached_property
     def expected(self) -> NDArray[np.float64]:
-        """Each candidate's disparity to expect, shape (m,)."""
+        """Each candidate's expected disparity, shape (m,)."""
         return np.asarray(self.disparities.mean(axis=0))
 
     @property
     def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Between what numbers each gap is believed to lie in 95% of cases, also of a candidate that was chosen."""
+        """The ends of each gap's 95% credible interval, valid for a chosen candidate too."""
         low, high = np.quantile(self.draws.astype(np.float64), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
         return low, high
 
     def better(self, than: int) -> NDArray[np.float64]:
-        """Return P(a candidate has less disparity than one of them), shape (m,); of itself and its twins 1/2."""
+        """Return P(disparity below that of candidate `than`), shape (m,); 1/2 for that candidate and its duplicates."""
         other = self.disparities[:, [than]]
         found = (self.disparities < other).mean(axis=0) + (self.disparities == other).mean(axis=0) / 2
         return np.asarray(np.where(np.isnan(self.expected), np.nan, found))
 
     def shortlist(self, count: int, at_least: float | None = None) -> NDArray[np.intp]:
-        """Return which of those that are useful enough are expected to have the least disparity: the least first.
-
-        ValueError as of `Candidates.enough`.
-        """
+        """Return the `count` candidates of `Candidates.enough` with the least expected disparity, the least first."""
         enough = self.candidates.enough(at_least)
         found: NDArray[np.intp] = enough[np.argsort(self.expected[enough], kind="stable")[:count]]
         return found
 
     def least(self, at_least: float | None = None) -> int:
-        """Return which of those that are useful enough is expected to have the least disparity.
-
-        ValueError if none is useful enough, or nothing is known of gaps.
-        """
+        """Return the sufficiently useful candidate with the least expected disparity; ValueError if none or unknown."""
         if not np.isfinite(self.expected).all():
             raise ValueError(f"nothing is known of these candidates' gaps together: {self.metric} of so few models")
         return int(self.shortlist(1, at_least)[0])
 
     def alike(self, at_least: float | None = None) -> list[int]:
-        """Return which of those may as well have the least: with a probability of 5% and more. Errors as of `least`."""
+        """Return the candidates with less disparity than `least` with probability 5% or more. Errors as of `least`."""
         least = self.least(at_least)
         better = self.better(least)
         among = self.candidates.enough(at_least).tolist()
@@ -122,7 +105,7 @@ class Found:
 
     @property
     def front(self) -> list[int]:
-        """Which candidates no more useful one is expected to be better than: the most useful first."""
+        """The candidates whose expected disparity is below every more useful one's, the most useful first."""
         found = list[int]()
         for each in self.candidates.enough(min(self.candidates.utilities)).tolist():
             if not found or self.expected[each] < self.expected[found[-1]]:
@@ -130,21 +113,17 @@ class Found:
         return found
 
     def band(self, utilities: Sequence[float]) -> NDArray[np.float64]:
-        """Return between what the least disparity at each utility is believed to lie in 95% of cases, shape (2, k)."""
+        """Return the ends of the 95% credible interval of the least disparity at each utility, shape (2, k)."""
         least = [self.disparities[:, self.candidates.enough(each)].min(axis=1) for each in utilities]
         return np.asarray(np.quantile(least, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1))
 
     def records(self) -> list[dict[str, Any]]:
-        """Give one record for each candidate, in their order.
+        """Return one record per candidate, in their order.
 
-        Returns
-        -------
-        list of dict
-            ``model``, ``utility``; ``low`` and ``high``, between which its gap is believed to lie in 95% of cases, also
-            of a candidate that was chosen by its answer; ``disparity``, what is to be expected of it; ``better``, the
-            probability that it has less disparity than the baseline; whether it has ``enough`` utility, is on the
-            ``front`` (none more useful is expected to have less disparity), and is ``alike`` the least: that one, or
-            one that cannot be told apart from it.
+        Keys: ``model``, ``utility``; ``low`` and ``high``, the 95% interval of the gap, valid for a chosen candidate
+        too; ``disparity``, its expectation; ``better``, the probability of less disparity than the baseline's;
+        ``enough``, whether the utility suffices; ``front``, whether none more useful is expected to have less
+        disparity; ``alike``, whether the candidate is `least` or indistinguishable from it.
         """
         (low, high), better = self.ends, self.better(self.candidates.baseline)
         enough, front, alike = set(self.candidates.enough().tolist()), set[int](), set[int]()

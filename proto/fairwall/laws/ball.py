@@ -1,53 +1,52 @@
-r"""Noise from one ball: rows of counts by group, of many models, all of which one person moves at once.
+"""Noise from one ball: rows of counts by group, of many models, all of which one person moves at once.
 
-**What one person moves.** A row x has a number for each of k groups: what its people count, added up, where each person
-counts a whole number from -L to L (L = 1 for a yes or no, say -1 and 1). How many people there are is the row of which
-everybody counts 1. What people count is public, and so is what a row sums up to. Who goes from group a to b moves a row
-by u (e_b - e_a), |u| <= L: half the l1 norm of that is at most L. With T the least whole number for which
+**What one person moves.** A row x holds one number for each of k groups: the sum of its people's contributions, each a
+whole number from -L to L (L = 1 for a yes or no, say -1 and 1). The number of people is the row to which everybody
+contributes 1. Contributions and the row's total are public. A person who goes from group a to b moves a row by
+u (e_b - e_a), |u| <= L, whose half l1 norm is at most L. With T the least whole number for which
 
     |x_1| + ... + |x_k| <= 2 L T    for all rows x at once, each with an L of its own,
 
 T(z) is 0 for z = 0, one person's move has T <= 1, and T(z + z') <= T(z) + T(z').
 
-**Noise** z on all rows, that sum up to 0, has P(z) ~ e^(-rate T(z)): a neighbour's rows change T by one at most, so
-that all rows together cost the rate, exactly (attained wherever they change it by one). It is the mechanism of Hardt
-and Talwar (STOC 2010), as `fairwall.laws.cube` is for two groups. And it is a mixture, as e^(-rate T) is in proportion
+**Noise** z on all rows, each summing to 0, has P(z) ~ e^(-rate T(z)): a neighbour's rows change T by at most one, so
+all rows together cost exactly the rate (attained wherever they change it by one). It is the mechanism of Hardt
+and Talwar (STOC 2010), as `fairwall.laws.cube` is for two groups, and a mixture, since e^(-rate T) is proportional
 to the sum over t >= T of e^(-rate t): draw T with
 
     P(T = t) ~ e^(-rate t) w(t),    w(t) = product over all rows of G(L t),
 
-G(n) the number of whole z that sum up to 0 and have |z_1| + ... + |z_k| <= 2 n; and then each row evenly from these.
-With d = k - 1 they are the lattice points of n times the root polytope of A_d, of which there are (Conway and Sloane,
+G(n) the number of whole z that sum to 0 and have |z_1| + ... + |z_k| <= 2 n; then each row uniformly from these.
+With d = k - 1 they are the lattice points of n times the root polytope of A_d, whose number is (Conway and Sloane,
 "Low-dimensional lattices VII", 1997)
 
     G(n) = sum over j of C(d, j)^2 C(n - j + d, d).
 
-As the numerator of their generating function, sum of C(d, j)^2 x^j, has real roots alone, G is log-concave, and so is
-w.
+The numerator of their generating function, sum of C(d, j)^2 x^j, has only real roots, so G is log-concave, and so is w.
 
 **Drawing T.** m is where e^(-rate t) w(t) is largest. Draw t with P(t) ~ e^(-|t-m|/s), discrete Laplace, and keep it
-with
+with probability
 
     e^(-rate t) w(t) e^(|t-m|/s) / M,    M the largest of these for any t,
 
-which lies where the logarithm's slope is 1/s or -1/s, since that is concave. With s = (1 + sqrt(D)) / rate, D = d times
-the number of rows, above the deviation of T, more than a third is kept. Logarithms have 40 digits; the exponent that a
-coin is tossed for is a float64 number, wrong by 2^-53 of itself: as far as T may ever be seen that changes the loss by
-less than what `fairwall.laws.groups.noise_rate` took off.
+which lies where the logarithm's slope is 1/s or -1/s, by concavity. With s = (1 + sqrt(D)) / rate, D = d times
+the number of rows, above T's standard deviation, more than a third is kept. Logarithms have 40 digits; the exponent of
+the acceptance coin is a float64, wrong by 2^-53 of itself: for any T that may occur this changes the loss by
+less than `fairwall.laws.groups.noise_rate` took off.
 
-**Drawing a row** of half l1 norm at most n: noise of P(z) ~ e^(-q |z|/2), |z| its l1 norm, is kept with the probability
-e^(-q (n - |z|/2)), or drawn again. What is kept is even, whatever q; q = 2 asinh(d / 2n), by which |z|/2 has the mean n
-about, keeps 1/sqrt(2 pi d) of all.
+**Drawing a row** of half l1 norm at most n: noise of P(z) ~ e^(-q |z|/2), |z| its l1 norm, is kept with probability
+e^(-q (n - |z|/2)), or drawn again. The result is uniform for any q; q = 2 asinh(d / 2n), which gives |z|/2 a mean of
+about n, keeps 1/sqrt(2 pi d) of all.
 
-**One number** of a row has the variance kappa E[n (n + 1)], n = L T: of a point drawn evenly from the polytope itself
-z_1 has the variance kappa n^2, where its a positive numbers are the parts of a sum, and the k - a others too,
+**One number** of a row has the variance kappa E[n (n + 1)], n = L T. For a uniform point of the polytope itself
+z_1 has the variance kappa n^2, where its a positive numbers are the parts of a sum, and so are the k - a others,
 
     kappa = d / (k (d + 2)) E[2/(a+1) + 2/(k-a+1)],    P(a) ~ C(k, a) C(k-2, a-1);
 
-of two groups that is 1/3 and exact, and of more is too little where n is below d. Numbers of unlike rows do not
-correlate, and are not independent: they share T. For m rows it is m^2 d^2 kappa / rate^2 about: of 25 unlike models'
-decisions rates err, by their root mean square, 3.2 times less than by a table for each model, of 1/m of epsilon, where
-there are two groups, and 1.6 times less where there are ten.
+for two groups that is 1/3 and exact; for more groups, too little where n is below d. Numbers of different rows are
+uncorrelated but not independent: they share T. For m rows the variance is about m^2 d^2 kappa / rate^2: for 25 unlike
+models' decisions the root mean square error of rates is 3.2 times less than with a table for each model at 1/m of
+epsilon, for two groups, and 1.6 times less for ten.
 """
 
 from __future__ import annotations
@@ -64,26 +63,22 @@ from numpy.typing import NDArray
 from fairwall.laws.cube import CubeNoise, Stairs
 
 SCORE_REACH = 1 << 15
-"""How many steps a score counts at most, either way; a step is 2^-16 where scores are from 0 to 1."""
+"""Largest absolute contribution of one score, in steps; a step is 2^-16 for scores from 0 to 1."""
 
 _DIGITS = 40
 _SIZES = 4_096
-"""Of more sizes than this it is enough to look at every few."""
+"""Most sizes T evaluated; beyond, every few are."""
 _NEAR = 14
-"""So many scales from the usual size none is, but once in a million times."""
+"""Range of sizes T considered, in scales either side of the likeliest; beyond lies less than one in a million."""
 _UNSEEN, _FEW = 1e-9, 24
-"""Sizes that are less likely count for nothing; and so many are few."""
+"""Probability below which a size is ignored; and the number of sizes up to which all are enumerated."""
 
 
 @dataclass(frozen=True)
 class Ball:
-    """Noise on rows of counts by group.
+    """Noise on rows of counts of at least 2 `groups`, at a total privacy loss of `rate`, infinite for no noise.
 
-    Parameters
-    ----------
-    rate : what all rows cost together; infinite for no noise.
-    groups : at least 2.
-    reaches : L of each row, that of people first.
+    `reaches` has L of each row, that of people first.
     """
 
     rate: float
@@ -92,7 +87,7 @@ class Ball:
 
     @property
     def scale(self) -> float:
-        """How wide the sizes are that T is drawn from."""
+        """The scale s of the discrete Laplace proposal for T."""
         return (1 + math.sqrt((self.groups - 1) * len(self.reaches))) / self.rate
 
     @property
@@ -101,7 +96,7 @@ class Ball:
         return _drawing(self)[0]
 
     def exponent(self, size: int) -> float:
-        """Return -log of the probability with which a size that was drawn is kept; infinite below 0."""
+        """Return -log of the probability of keeping a drawn size; infinite for a size below 0."""
         middle, ceiling = _drawing(self)
         if size < 0:
             return math.inf
@@ -109,11 +104,11 @@ class Ball:
             return max(float(ceiling - _log_weight(self, size) - abs(size - middle) / Decimal(self.scale)), 0.0)
 
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what T may be, but for what is next to impossible, and how likely each is."""
+        """Return the sizes T that are not practically impossible, and their probabilities."""
         return _sizes(self)
 
     def variance(self, reach: int) -> float:
-        """Return the variance of a number of a row of this reach, in steps; of people, and of yes or no, that is 1."""
+        """Return the variance of one number of a row, in steps; the reach is 1 for people and for yes or no."""
         if math.isinf(self.rate):
             return 0.0
         sizes, likely = self.sizes()
@@ -130,7 +125,7 @@ class Ball:
 
 
 def points(limit: int, groups: int) -> int:
-    """Count whole numbers, one for each group, that sum up to 0 and whose l1 norm is at most twice the limit."""
+    """Return G: the number of integer vectors over the groups with sum 0 and l1 norm at most twice the limit."""
     d = groups - 1
     found, choose, more = 0, 1, math.comb(limit + d, d)
     for j in range(min(d, limit) + 1):
@@ -141,13 +136,13 @@ def points(limit: int, groups: int) -> int:
 
 
 def row_rate(limit: int, groups: int) -> float:
-    """Return q, by which a row of at most this half l1 norm is best drawn; the limit is at least 1."""
+    """Return q, the best proposal rate for a row of at most this half l1 norm; the limit is at least 1."""
     return 2 * math.asinh((groups - 1) / (2 * limit))
 
 
 @lru_cache(maxsize=64)
 def _drawing(ball: Ball) -> tuple[int, Decimal]:
-    """Return the likeliest T, and the logarithm of M."""
+    """Return the likeliest T, and log M."""
     with localcontext(prec=_DIGITS):
         step = 1 / Decimal(ball.scale)
         middle = _first(ball, Decimal(0))
@@ -156,7 +151,7 @@ def _drawing(ball: Ball) -> tuple[int, Decimal]:
 
 
 def _first(ball: Ball, slope: Decimal) -> int:
-    """Return the first size after which the logarithm grows by no more than the slope."""
+    """Return the first size after which the log-weight grows by at most the slope."""
 
     def steep(size: int) -> bool:
         return _log_weight(ball, size + 1) - _log_weight(ball, size) > slope
@@ -200,7 +195,7 @@ def _spread(groups: int) -> float:
 
 
 def _log_points(limits: NDArray[np.int64], groups: int) -> NDArray[np.float64]:
-    """Return log G of each limit, which are whole numbers of at least 0."""
+    """Return log G of each limit, a whole number of at least 0."""
     d, found = groups - 1, np.full(limits.shape, -np.inf)
     for j in range(d + 1):
         each = 2 * _log_choose(np.array(d), np.array(j)) + _log_choose(limits - j + d, np.array(d))
@@ -219,8 +214,8 @@ def _log_choose(of: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.
 
 
 def _even(generator: np.random.Generator, limits: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
-    """Draw rows evenly whose half l1 norm is at most each limit, shape (rows, groups)."""
-    # How large it is: the least n with G(n) above what is drawn between 0 and G(limit).
+    """Draw rows uniformly among those with a half l1 norm of at most each limit, shape (rows, groups)."""
+    # The row's size: the least n with G(n) above a uniform number between 0 and G(limit).
     drawn = np.log1p(-generator.random(len(limits))) + _log_points(limits, groups)
     low, high = np.full(len(limits), -1), limits.copy()
     while (wide := high - low > 1).any():
@@ -228,7 +223,7 @@ def _even(generator: np.random.Generator, limits: NDArray[np.int64], groups: int
         enough = _log_points(middle, groups) >= drawn
         low, high = np.where(wide & ~enough, middle, low), np.where(enough, middle, high)
     size = high[:, np.newaxis]
-    # How many numbers are positive, and which.
+    # The number of positive entries, and their places.
     some = np.arange(1, groups)
     logs = (
         _log_choose(np.array(groups), some)
@@ -240,7 +235,7 @@ def _even(generator: np.random.Generator, limits: NDArray[np.int64], groups: int
     positive = 1 + (likely < generator.random((len(limits), 1)) * likely[:, -1:]).sum(axis=1, keepdims=True)
     positive[high == 0] = 0
     gains = generator.random((len(limits), groups)).argsort(axis=1) < positive
-    # Parts of a sum, all of them as likely: a multinomial number of probabilities that are any as likely.
+    # A uniform composition of a sum: multinomial with uniformly distributed probabilities.
     parts = generator.standard_exponential((2, len(limits), groups)) * np.array([gains, ~gains])
     parts[0, high == 0, 0] = 1.0
     parts /= parts.sum(axis=2, keepdims=True)
@@ -250,14 +245,14 @@ def _even(generator: np.random.Generator, limits: NDArray[np.int64], groups: int
 
 @dataclass(frozen=True)
 class WholeCube(CubeNoise):
-    """Noise of the ball of two groups on one row: that of a cube, of sizes that are one person apart.
+    """Noise of the two-group ball on a single row: a cube with sizes spaced by one person.
 
-    Whole numbers from -T to T are, but for what is rounded, all numbers from -T - 1/2 to T + 1/2: a staircase's with
+    Whole numbers from -T to T are, up to rounding, all numbers from -T - 1/2 to T + 1/2: a staircase's with
     gamma = 1/2. `stair` is the rate, and the scale 1/rate where one person moves the number by 1.
     """
 
     def __post_init__(self) -> None:
-        """Sides are as many as there are rows."""
+        """Skip the checks of `CubeNoise`: any number of sides is allowed, one per row."""
 
     @property
     def _stairs(self) -> Stairs:
@@ -266,7 +261,7 @@ class WholeCube(CubeNoise):
         return Stairs.of(self.stair * (sizes[seen].astype(np.float64) + 0.5), likely[seen])
 
     def sizes(self, edges: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return all sizes and how likely each is if they are few, else one between any two quantiles."""
+        """Return all sizes and their probabilities if they are few, else one between any two quantiles."""
         sizes, likely = self._stairs[:2]
         if len(sizes) > _FEW:
             places = np.searchsorted(np.cumsum(likely), (edges[1:] + edges[:-1]) / 2)

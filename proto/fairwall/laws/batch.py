@@ -1,7 +1,7 @@
-"""A batch of metric queries, as far as it is public to who asks: the models' predictions, and the strata of a metric.
+"""A batch of metric queries, without protected attributes: the models' predictions, and the strata of a metric.
 
-Which mechanism answers a batch, how people are cut into cells for it and how far answers will err are functions of
-this alone, and nobody's protected attribute is within their reach.
+The choice of mechanism, the partition into cells and the predicted errors are functions of this alone, so no protected
+attribute can enter them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from fairwall.laws.values import AT_ONCE, Values, possible_sums, sums_over, sums
 from fairwall.rpc.memory import part
 
 FEW = 2**16
-"""About so many people predict the errors of very many; most of them are not whom cells are cut by."""
+"""Target number of people in the public sample by which errors are predicted for very many."""
 
 _RAREST, _MANY, _SOME = 2**12, 2**20, 64
-"""How many of them have the rarer label at least; if that takes more than so many, it is some at least."""
+"""Expected sample members of the rarer label; largest sample for that; fewest such members of any sample."""
 
 _Arguments = ParamSpec("_Arguments")
 _Found = TypeVar("_Found")
@@ -34,11 +34,11 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """People of one label, or all, whom a batch asks about, and what is added up about them.
+    """People of one label, or all, whom a batch asks about, and their values.
 
-    `parts` are the numbers of the metric's parts that look at them, `members` says who they are, shape (n,), and
-    `values` has what each of those parts adds up: k rows in all, all models of one part after those of the other.
-    Each of them stands for several people, if there are very many: `AskedBatch.few`.
+    `parts` are the numbers of the metric's parts that look at them, `members` is their mask, shape (n,), and `values`
+    has the values of each of those parts: k rows in all, all models of one part after those of another. In a sample
+    (`AskedBatch.few`) each member stands for several people.
     """
 
     label: int | None
@@ -49,12 +49,12 @@ class Stratum:
 
     @cached_property
     def people(self) -> int:
-        """How many members there are, all they stand for counted."""
+        """The number of people whom the members stand for."""
         return round(self.stands_for * np.count_nonzero(self.members))
 
     @property
     def rows(self) -> int:
-        """How many values each member has: k."""
+        """The number of values of each member: k."""
         return sum(map(len, self.values))
 
     @cached_property
@@ -62,29 +62,29 @@ class Stratum:
         return slice(None) if self.members.all() else np.flatnonzero(self.members)
 
     def pieces(self) -> Iterator[NDArray[np.float64]]:
-        """Give the members' values some rows at a time, shape (r, people)."""
+        """Yield the members' values some rows at a time, shape (r, people)."""
         for values in self.values:
             yield from values.pieces(self._inside)
 
     def blocks(self) -> Iterator[tuple[NDArray[np.intp] | slice, NDArray[np.float64]]]:
-        """Give some members at a time, by position, and all their values, shape (k, b)."""
+        """Yield some members at a time, by position, and all their values, shape (k, b)."""
         for some in _in_blocks(int(np.count_nonzero(self.members)), self.rows):
             people = some if isinstance(self._inside, slice) else self._inside[some]
             yield people, np.concatenate([values.of(slice(None), people) for values in self.values])
 
     @cached_property
     def inside(self) -> NDArray[np.float64]:
-        """The members' values, shape (k, people): of few alone, who fit into memory."""
+        """The members' values, shape (k, people): only for few members, who fit into memory."""
         return np.concatenate(list(self.pieces()))
 
     @property
     def by_sums(self) -> bool:
-        """Whether each value is 0 or 1, so that sums tell all: those of coordinates too, `Coordinates.of_sums`."""
+        """Whether each value is 0 or 1, so that sums suffice, for coordinates too (`Coordinates.of_sums`)."""
         return all(values.decided for values in self.values)
 
     @cached_property
     def _told(self) -> NDArray[np.float64]:
-        """Means, least and most of each row."""
+        """Means, minima and maxima of each row."""
         if self.by_sums:
             members = np.count_nonzero(self.members)
             return np.stack([self.totals / members, self.totals == members, self.totals > 0])
@@ -103,11 +103,11 @@ class Stratum:
 
     @cached_property
     def totals(self) -> NDArray[np.float64]:
-        """What the members' values add up to, in the protocol's order, shape (k,)."""
+        """Sums of the members' values, in the protocol's order of addition, shape (k,)."""
         return np.concatenate([sums_over(self.members, values) for values in self.values])
 
     def possible_sums(self, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return between what so many members' values add up: `fairwall.laws.values.possible_sums`."""
+        """Return the ends of the sums over `first` to `last` members: `fairwall.laws.values.possible_sums`."""
         if not self.by_sums:
             return possible_sums(self.pieces(), first, last)
         _, least, most = self._told
@@ -120,7 +120,7 @@ class Stratum:
         first, decisions = int(np.argmax(self.members)), (each for values in self.values for each in values.decisions())
         signs, keys = np.zeros(self.rows), list[bytes]()
         for row, (total, decided) in enumerate(zip(self.totals, decisions, strict=True)):
-            # Of decisions that mirror one another, as there.
+            # Mirrored decisions share a coordinate, as in `fairwall.laws.cube.coordinates`.
             signs[row] = np.sign(2 * total - np.count_nonzero(self.members)) or 2.0 * decided[first] - 1
             keys.append(blake3(((decided == (signs[row] > 0)) & self.members).data.cast("B")).digest())
         _, least, most = self._told
@@ -133,13 +133,13 @@ class Stratum:
         return ordered
 
     def centre(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Take the means off some members' values, shape (k, b): just 0 in a row that is the same for everybody.
+        """Return some members' values less the means, shape (k, b); exactly 0 in a row that is the same for everybody.
 
-        They are times the root of how many each stands for, so that sums of squares are those of all of these.
+        Scaled by the root of `stands_for`, so that sums of squares are the whole population's.
         """
         means, least, most = self._told
         centred: NDArray[np.float64] = values - means[:, np.newaxis]
-        # What is the same for everybody has no gap but by rounding.
+        # A constant row has no gap except by rounding.
         centred[least == most] = 0.0
         return centred if self.stands_for == 1 else centred * math.sqrt(self.stands_for)
 
@@ -154,7 +154,7 @@ class Stratum:
 
 
 def _in_blocks(people: int, rows: int) -> Iterator[slice]:
-    """Cut people into blocks of `AT_ONCE` numbers, for so many rows of them, and of one person at least."""
+    """Return slices of people so that each holds about `AT_ONCE` numbers in `rows` rows, and at least one person."""
     step = max(1, AT_ONCE // rows)
     return (slice(first, first + step) for first in range(0, people, step))
 
@@ -162,11 +162,7 @@ def _in_blocks(people: int, rows: int) -> Iterator[slice]:
 def kept(
     find: Callable[Concatenate[AskedBatch, _Arguments], _Found],
 ) -> Callable[Concatenate[AskedBatch, _Arguments], _Found]:
-    """Keep what a function finds out about a batch with it: as long as that lives, and no longer.
-
-    It is looked at several times: for its price, whether it is free, and for its answer. A cache of the function's
-    own would keep the predictions in memory.
-    """
+    """Cache a function's results in the batch for as long as it lives; a global cache would keep predictions."""
 
     @wraps(find)
     def known(batch: AskedBatch, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Found:
@@ -181,11 +177,11 @@ def kept(
 
 @dataclass(frozen=True, eq=False)
 class AskedBatch:
-    """One batch, without the protected attributes of whom it is about.
+    """One batch, without the protected attributes of its people.
 
     At least one model predicts for everybody, shape (m, n), as of `fairwall.laws.values.Values`; labels are 0 or 1,
-    shape (n,), and `metrics` are all that these people are audited for. Each may stand for several, drawn from all of
-    them, `drawn_from` so many of each label: `few`.
+    shape (n,), and `metrics` are all metrics for which these people are audited. A sample (`few`) has the positions
+    `drawn` of a batch with `drawn_from` people of each label.
     """
 
     metric: str
@@ -198,28 +194,22 @@ class AskedBatch:
 
     @property
     def queries(self) -> int:
-        """How many models are asked about: m."""
+        """The number of models: m."""
         return len(self.predictions)
 
     @property
     def people(self) -> int:
-        """How many people the metric looks at."""
+        """The number of people the metric looks at."""
         return sum(stratum.people for stratum in self.strata)
 
     @property
     def exposed(self) -> int:
-        """How many people the metric would look at if all its strata were as small as its smallest.
-
-        Most is given away of the smallest: groups may be as small there as in any other.
-        """
+        """The number of people if all strata were as small as the smallest, which reveals most."""
         return len(self.strata) * min(stratum.people for stratum in self.strata)
 
     @cached_property
     def few(self) -> AskedBatch:
-        """The same batch about a public part of very many people, drawn by position, by which errors are predicted.
-
-        Itself, where there are no more than `FEW`, or a label is too rare.
-        """
+        """A public sample of very many people for predicting errors; the batch itself for few, or a rare label."""
         people = len(self.labels)
         least = min((int(count) for count in np.bincount(self.labels) if count), default=0)
         many = max(FEW, min(math.ceil(_RAREST * people / max(least, 1)), _MANY))
@@ -250,15 +240,12 @@ class AskedBatch:
         return Values(self.predictions).of(slice(None), people)
 
     def blocks(self, people: NDArray[np.intp]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Give which of some people, a part of them at a time, and the predictions about these, shape (m, b)."""
+        """Yield slices of `people` and the predictions about each slice, shape (m, b)."""
         return ((some, self.of(people[some])) for some in _in_blocks(len(people), self.queries))
 
     @cached_property
     def split(self) -> tuple[NDArray[np.intp], ...]:
-        """The people, by position, whom cells are made of: those of each label, where any of `metrics` looks at it.
-
-        A cell then serves all of these metrics.
-        """
+        """The people, by position, from whom cells for all `metrics` are made: by label if any metric uses labels."""
         if any(find_metric(metric).labelled for metric in self.metrics):
             strata = [np.flatnonzero(self.labels == label) for label in (0, 1)]
         else:
@@ -267,19 +254,16 @@ class AskedBatch:
 
     @kept
     def cuts(self, least: int) -> tuple[tuple[NDArray[np.intp], Cuts], ...]:
-        """Cut those who are `split` into cells of alike predictions, each of at least so many people."""
+        """Cut each part of `split` into cells of similar predictions, of at least `least` people each."""
         least = least_among(least, self.stands_for)
         return tuple((people, cut(self.of(people), least)) for people in self.split)
 
     def cells(self, people: NDArray[np.intp], cuts: Cuts, count: int, least: int) -> NDArray[np.intp]:
-        """Put people into so many cells as others of them were cut into, shape (people,); some may be empty.
-
-        The others have at least `least` people each: those of smaller ones are put together with cells beside them.
-        """
+        """Return each person's cell by cuts of a sample, after merging cells of fewer than `least` people."""
         found = np.concatenate([cuts.cell_of_others(values, count) for _, values in self.blocks(people)])
         return enlarged(found, count, least)
 
     @cached_property
     def found(self) -> dict[Hashable, Any]:
-        """What functions that are `kept` have found out about it."""
+        """Cached results of the `kept` functions."""
         return {}

@@ -1,34 +1,32 @@
-r"""What a whole budget gives away, however it is split into batches: a proved limit, and what attacks come to.
+"""Bound what a whole budget reveals, however it is split into batches: a proved limit, and the best known attack.
 
-**Proved** (`most_by_budget`): whatever is bought, in whatever order, and whatever later questions are chosen by. All
-that a budget buys is one (epsilon, delta)-private look Y at n people, of whom N0 are disadvantaged, which is public,
-and else everybody as likely as anybody. Let S be all the disadvantaged but one, J, who is any of the other
-m = n - N0 + 1 people with the same probability. Y's density is f_J times what it is where S alone are disadvantaged: a
-neighbour, so that f_J lies in [1/a, a], a = e^epsilon, for delta 0. Let U be those who are guessed, x their share of
-the m people, and w1 and w0 the means of f_j over those in U and not in U. Then J is named with a probability that
-exceeds another one's by
+**Proved** (`most_by_budget`), for any purchases in any order, adaptive or not. A whole budget buys one
+(epsilon, delta)-private view Y of n people, N0 of them disadvantaged (public), all equally likely. Let S be all the
+disadvantaged but one, and J that one, uniform among the other m = n - N0 + 1 people. Y's density is f_J times the one
+where only S are disadvantaged: a neighbour, so f_J lies in [1/a, a], a = e^epsilon, for delta 0. Let U be the people
+guessed, x their share of the m people, and w1 and w0 the means of f_j inside and outside U. Then J is named with a
+probability that exceeds another person's by
 
     E[sum_j f_j (1{j in U} - x)] / (m - 1)  =  m / (m - 1) E[x (1-x) (w1 - w0)],  where  E[x w1 + (1-x) w0] = 1.
 
 With t = tanh(epsilon/2), x (1-x) (w1 - w0) - t (x w1 + (1-x) w0 - 1) is linear in w1 and w0. With w1 = a, w0 = 1/a it
 is concave in x and largest, t, at x = 1/(1+a); w1 = 1/a is better only where x > 1 - t, and comes to t (1 - 1/a) at
-most. So nobody has a balanced accuracy above
+most. So no attack has a balanced accuracy above
 
     1/2 + m / (m-1) t / 2,
 
-and either group may be called the disadvantaged one. Randomised response has it but for m / (m-1), which is what
-knowing N0 is worth. Both hypotheses are also within epsilon of the same third one, which bounds it by
-1 - e^-epsilon / 2, and for two people that is attained. A delta lets f leave [1/a, a] in parts of mass delta, which by
-the terms above adds at most 4 delta / (1+a) to t.
+whichever group is called disadvantaged. Randomised response attains this up to the factor m / (m-1), the value of
+knowing N0. Both hypotheses are also within epsilon of one third hypothesis, which gives the bound 1 - e^-epsilon / 2,
+attained for two people. A delta lets f leave [1/a, a] on mass delta, which by the terms above adds at most
+4 delta / (1+a) to t.
 
-**Played** (`revealed_by_budget`): what the best attack known here comes to, by the laws of the mechanisms that answer,
-for groups of the least size. It is no bound: looks are taken for independent (`fairwall.laws.looks`), and somebody may
-find a better attack. Looked at are splits into batches of one epsilon, and one more of what is left, all of them sold
-in that one way which tells most. Mixing epsilons or ways does no better where looks are nearly Gaussian, as what they
-tell adds up then: one price is the best. All that was bought is counted as read, noisy counts and attributes
-themselves, so that free answers add nothing. Counts by group are cells, of `STRATUM` people on average at least, or
-rows of one ball, two for each model at most, at no more of epsilon than a request's limit allows. A release of the same
-people's attributes tells each as randomised response of all its epsilon does.
+**Played** (`revealed_by_budget`): the best attack known here, from the public noise distributions, for groups of the
+least size. Not a bound: looks are taken as independent (`fairwall.laws.looks`), and better attacks may exist. Splits
+into batches of one epsilon are tried, plus one batch of the rest, all sold in the way that tells most; mixing does no
+better where looks are nearly Gaussian, as their information adds up. The attacker reads all noisy counts and
+attributes bought, so free answers add nothing. Counts by group are cells of at least `STRATUM` people on average, or
+rows of one ball, at most two a model, at no more epsilon than a request's limit allows. A release of the people's
+attributes tells each as randomised response at its whole epsilon does.
 """
 
 from __future__ import annotations
@@ -62,48 +60,48 @@ from fairwall.laws.noise import Law, Scaled, Uniform
 from fairwall.laws.residuals import CROWDS
 
 STRATUM = 50
-"""How many people a stratum of counts by group has on average at least."""
+"""Least mean number of people per stratum of counts by group."""
 
 TABLES, ROWS = "tables", "rows"
-"""What counts by group are called among the ways in which a budget is spent: tables, or rows of one ball."""
+"""Names of the two ways of counts by group to spend a budget: tables, or rows of one ball."""
 
 BUDGETS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
-"""Budgets that are looked at for what they keep."""
+"""Budgets, in epsilon, that `budget_that_keeps` tries."""
 
 _STEPS, _PARTS, _PARTS_MAX = (*range(13), 16, 20, 24, 28), 4, 256
-"""By how many quarters of a halving batches are smaller than the largest; into how many a budget is parted."""
+"""Batch epsilons tried, in quarter octaves below the largest; equal parts of a budget tried; the most parts of one."""
 
 _SCREENED, _TRIED = 12, 3
-"""How many splits are put together, those that tell most batch by batch; in how many who is found out is left out."""
+"""Numbers of splits evaluated for a fixed population, and of those re-evaluated with known people left out."""
 
 _MANY, _SEVERAL = 150, 3
-"""From so many people on in a stratum, and in the smaller group, is known which mechanism tells most within a limit."""
+"""Least people in a stratum, and in the smaller group, from which the ranking of mechanisms within a limit is known."""
 
 _RESPONSE_FROM = 1.0
-"""Below this epsilon `recommended` never takes randomised response: counts that are moved towards no gap err less."""
+"""Epsilon below which `recommended` never uses randomised response: shrunk counts err less."""
 
 _ROUNDED = 1e-3
-"""So near a limit is taken for within it."""
+"""Tolerance, in accuracy, for counting as within a limit."""
 
 _SURE = 30.0
-"""A budget beyond this gives everybody away, as far as is told here."""
+"""Epsilon above which a budget counts as revealing everybody."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What is sold about the same people: public, all of it.
+    """The public terms on which one metric about the same people is sold.
 
     Parameters
     ----------
     names : the mechanisms that may answer, keys of `MECHANISM_LAWS`, and `TABLES` and `ROWS`.
-    metric : what is asked for.
-    people : in the smallest stratum that it looks at, at least 2.
+    metric : the metric asked for.
+    people : in the smallest stratum that the metric looks at, at least 2.
     queries : the most models in a batch.
-    limit : what a batch may reveal of whoever is in a group of the least size that its shares allow.
+    limit : what a batch may reveal about members of a group of the least size that its shares allow.
     epsilon_min, epsilon_max : the least and the most that one batch may spend.
     delta : of each batch.
     chooses : whether a mechanism answers only if it stays within the limit, or else tells least.
-    released : what these people's attributes are released for besides, in epsilon.
+    released : epsilon of a separate release of these people's attributes.
     """
 
     names: tuple[str, ...]
@@ -119,13 +117,13 @@ class Offer:
 
     @property
     def least(self) -> int:
-        """How many people the smaller group has at least."""
+        """Least number of people in the smaller group."""
         return self.limit.shares.allowed(self.people)[0]
 
 
 @dataclass(frozen=True)
 class _Way:
-    """A batch of one epsilon, answered by a mechanism: about so many rows, or from so many cells."""
+    """A batch of one epsilon and its mechanism; `size` is its number of rows or cells."""
 
     name: str
     size: int
@@ -133,12 +131,9 @@ class _Way:
 
 
 def most_by_budget(people: int, least: int, epsilon: float, delta: float = 0.0) -> float:
-    """Return the limit to the balanced accuracy of any attack that spends a whole budget; it is proved above.
+    """Return the proved bound on the balanced accuracy of any attack that spends a whole budget; see the module.
 
-    Parameters
-    ----------
-    people, least : how many people there are, and in the smaller group; at least 2 and 1.
-    epsilon, delta : of the budget.
+    Of at least 2 people, at least `least` (at least 1) are in the smaller group.
     """
     others = max(least, people - least)
     turned = 1 / (1 + math.exp(min(epsilon, 700.0)))
@@ -149,9 +144,9 @@ def most_by_budget(people: int, least: int, epsilon: float, delta: float = 0.0) 
 
 @lru_cache(maxsize=1024)
 def revealed_by_budget(offer: Offer, epsilon: float) -> float:
-    """Return the balanced accuracy of the best attack known here that spends a whole budget, at the worst split of it.
+    """Return the balanced accuracy, in [1/2, 1], of the best known attack with a whole budget, at the worst split.
 
-    An estimate, and no bound: see above. It is in [1/2, 1], and never above what is proved.
+    An estimate, not a bound (see the module), but never above the proved bound.
     """
     most = _most(offer, epsilon)
     if epsilon > _SURE or most >= 1:
@@ -165,12 +160,11 @@ def revealed_by_budget(offer: Offer, epsilon: float) -> float:
 
 
 def that_tell_most(names: Sequence[str], people: int, least: int) -> tuple[str, ...]:
-    """Return, of mechanisms that answer within one limit, those that an attacker would ask: the others tell less.
+    """Return the mechanisms an attacker would use, of those that answer within one limit.
 
-    Cells tell more than a cube does, rows of a ball among them, and a cube more than noise of their own on sums and on
-    gaps: tried out, see its test, and not proved. Of few people, of groups of one or two, and of groups that have to be
-    equal, anything may;
-    but for one cube, which two are reckoned with as.
+    Cells tell more than a cube (rows of a ball included), and a cube more than separate noise on sums or gaps: tested,
+    not proved. With few people, groups of one or two, or nearly equal groups, any mechanism may tell most, and all are
+    returned; except that `cube` is dropped beside two cubes, which are modelled as one.
     """
     kind = {name: name if name in (TABLES, ROWS) else _kind(name) for name in names}
     if "directions" in kind.values():
@@ -186,14 +180,14 @@ def that_tell_most(names: Sequence[str], people: int, least: int) -> tuple[str, 
 
 
 def that_differ(offers: Sequence[Offer]) -> list[Offer]:
-    """Leave out offers about metrics by whose noise no more is found out than by another offer's.
+    """Return the offers without those about metrics whose noise reveals no more than another offer's.
 
-    That is the same noise; or more of it, where nobody chooses by a limit what is sold. Laplace, normal and Cauchy
-    noise of a larger scale is noise of a smaller one and some more, and cubes are compared as these are.
+    That is the same noise; or more noise, where no mechanism is chosen by a limit. Laplace, normal and Cauchy noise of
+    a larger scale is noise of a smaller one plus independent noise; cubes are compared by the same rule.
     """
     noises = {offer: _noises(offer) for offer in offers}
     differ: list[Offer] = []
-    for offer in sorted(noises, key=lambda each: sum(law.scale for law in noises[each])):
+    for offer in sorted(noises, key=lambda candidate: sum(law.scale for law in noises[candidate])):
         alike = (zip(noises[each], noises[offer], strict=True) for each in differ if _sold(each) == _sold(offer))
         told = (all(one == more or _is_less(one, more) * (not offer.chooses) for one, more in laws) for laws in alike)
         if not any(told):
@@ -202,7 +196,7 @@ def that_differ(offers: Sequence[Offer]) -> list[Offer]:
 
 
 def _sold(offer: Offer) -> object:
-    """Return what offers have in common of which only the noise differs."""
+    """Return the key that offers share if only their noise differs."""
     return replace(offer, metric=""), [_batch_sizes(offer, name, _RESPONSE_FROM) for name in offer.names]
 
 
@@ -229,10 +223,10 @@ def _most(offer: Offer, epsilon: float) -> float:
 
 
 def budget_that_keeps(offers: Sequence[Offer], accuracy: float) -> float | None:
-    """Return the largest of `BUDGETS` that reveals no more than so much, None if even the least reveals more."""
+    """Return the largest of `BUDGETS` that reveals at most this accuracy for each offer; None if none does."""
 
     def keeps(budget: float) -> bool:
-        # What is proved takes no time.
+        # The proved bound is cheap.
         return all(_most(each, budget) <= accuracy or revealed_by_budget(each, budget) <= accuracy for each in offers)
 
     low, high = -1, len(BUDGETS)
@@ -243,24 +237,24 @@ def budget_that_keeps(offers: Sequence[Offer], accuracy: float) -> float | None:
 
 
 def _prices(offer: Offer, epsilon: float) -> set[float]:
-    """Return what batches may cost that are looked at; mostly the same for every budget, so that looks are shared."""
+    """Return the batch epsilons to try; mostly the same for every budget, so that looks are cached."""
     most = min(epsilon, offer.epsilon_max)
     highest = math.floor(math.log2(most) * _PARTS)
     found = {most} | {2.0 ** ((highest - step) / _PARTS) for step in _STEPS}
     found |= {epsilon / parts for parts in range(1, _PARTS + 1)}
     if 0.5 < offer.limit.accuracy < 1:
-        found.add(math.log(offer.limit.accuracy / (1 - offer.limit.accuracy)))  # from where on a limit binds
+        found.add(math.log(offer.limit.accuracy / (1 - offer.limit.accuracy)))  # where the limit begins to bind
     least = max(offer.epsilon_min, epsilon / _PARTS_MAX)
     return {each for each in found if least <= each <= most} or {most}
 
 
 @lru_cache(maxsize=4096)
 def _ways(offer: Offer, epsilon: float) -> tuple[_Way, ...]:
-    """Return how a batch of an epsilon may be answered."""
+    """Return the ways to answer a batch of an epsilon."""
     found = [_Way(name, size, epsilon) for name in offer.names for size in _batch_sizes(offer, name, epsilon)]
     if offer.limit.accuracy >= one_person(epsilon):
         return tuple(found)
-    # Rows that tell more than the limit have the noise of a smaller epsilon, which is looked at as well.
+    # Rows above the limit get the noise of a smaller epsilon, which is tried as well.
     inside = [
         way
         for way in found
@@ -270,7 +264,7 @@ def _ways(offer: Offer, epsilon: float) -> tuple[_Way, ...]:
 
 
 def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
-    """Return numbers of rows, or of cells, that an attacker chooses among; none where nothing is told."""
+    """Return the numbers of rows or cells among which an attacker chooses; empty where nothing is told."""
     n, limit, kind = offer.people, offer.limit, _kind(name)
     if kind == "attributes":
         return [1] if epsilon >= _RESPONSE_FROM or not offer.chooses else []
@@ -281,16 +275,13 @@ def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
         return [cells] if cells > 1 else []
     a_model = 2 if name == ROWS else 1 if kind == "gaps" else find_metric(offer.metric).sums_a_stratum
     most = offer.queries * a_model
-    # Two cubes have a side more for each row that models have in common.
+    # Two cubes have an additional side for each common row.
     sides = most + min(most, RANKS[-1]) if kind == "directions" else most
     return sorted({most, sides} | {4**i for i in range(most.bit_length()) if 4**i < most})
 
 
 def _rate(offer: Offer, way: _Way) -> float:
-    """Return how much a way tells for its price, of people of whom nothing is found out yet: enough to screen ways.
-
-    It is that of the nearest price which every budget looks at, so that it is worked out once for all of them.
-    """
+    """Return how much a way tells per epsilon, before anybody is known, at the nearest epsilon of the common grid."""
     return _rate_at(offer, replace(way, epsilon=2.0 ** (round(math.log2(way.epsilon) * _PARTS) / _PARTS)))
 
 
@@ -302,19 +293,21 @@ def _rate_at(offer: Offer, way: _Way) -> float:
 
 @lru_cache(maxsize=4096)
 def _alone(offer: Offer, way: _Way) -> float:
-    """Return what one batch reveals by itself."""
+    """Return the balanced accuracy that one batch reveals."""
     told = found_out(lambda n, _: told_apart(_looks(offer, way, n / offer.people)), offer.people, offer.least)
     return min(told, one_person(way.epsilon, offer.delta))
 
 
-def _spent(offer: Offer, way: _Way, epsilon: float, left: float) -> float:
-    """Return what is revealed by the batches that a budget pays for, and one of the rest, to a part of the people."""
+def _spent(offer: Offer, way: _Way, epsilon: float, unknown_share: float) -> float:
+    """Return what a whole budget's batches, and one of the rest, reveal about the people who are still unknown."""
     whole = math.floor(epsilon / way.epsilon * (1 + 1e-12))
-    looks = _looks(offer, way, left, whole)
+    looks = _looks(offer, way, unknown_share, whole)
     rest = epsilon - whole * way.epsilon
     if rest >= max(offer.epsilon_min, 1e-3 * epsilon):
         sizes = _batch_sizes(offer, way.name, rest)
-        looks += _looks(offer, _Way(way.name, min(sizes[-1], max(way.size, sizes[0])), rest), left) if sizes else []
+        looks += (
+            _looks(offer, _Way(way.name, min(sizes[-1], max(way.size, sizes[0])), rest), unknown_share) if sizes else []
+        )
     return told_apart([*looks, _response(offer.released)] if offer.released else looks)
 
 
@@ -323,13 +316,13 @@ def _response(epsilon: float) -> Look:
     return Look(np.array([kept, 1 - kept]), np.array([1 - kept, kept]))
 
 
-def _looks(offer: Offer, way: _Way, left: float, times: int = 1) -> list[Look]:
-    """Return the looks of so many batches, where a part of the people is left whose attributes are not known yet."""
-    left = max(round(left, 2), 0.01)
-    one, a_batch = _looked(offer, way, left)
+def _looks(offer: Offer, way: _Way, unknown_share: float, times: int = 1) -> list[Look]:
+    """Return the looks of `times` batches, where only a share of the people is still unknown."""
+    unknown_share = max(round(unknown_share, 2), 0.01)
+    one, a_batch = _looked(offer, way, unknown_share)
     looks = [replace(one, times=max(1, round(times * a_batch * one.times)))]
     if way.name != TABLES and _kind(way.name) == "cells":
-        n, n0 = _part(offer.people, offer.least, left)
+        n, n0 = _part(offer.people, offer.least, unknown_share)
         if n >= CROWDS and cells_within(offer.people, way.epsilon, offer.limit, besides=True) >= way.size:
             looks.append(replace(_looked_at_residual(n, n0, way.epsilon), times=times))
     return looks
@@ -341,19 +334,19 @@ def _looked_at_residual(n: int, n0: int, epsilon: float) -> Look:
 
 
 @lru_cache(maxsize=8192)
-def _looked(offer: Offer, way: _Way, left: float) -> tuple[Look, float]:
-    """Return one look, and how many of its kind a batch has."""
+def _looked(offer: Offer, way: _Way, unknown_share: float) -> tuple[Look, float]:
+    """Return one look, and the number of such looks in a batch."""
     n, n0, kind = offer.people, offer.least, _kind(way.name)
     if kind == "attributes":
         return _response(way.epsilon), 1.0
     if kind == "cells":
-        return look_at_cells(*_part(n, n0, left), way.size, way.epsilon), 1.0
+        return look_at_cells(*_part(n, n0, unknown_share), way.size, way.epsilon), 1.0
     of_rows = way.name == ROWS
     law = noise_on_count(way.size + 1, way.epsilon) if of_rows else scaled(_noise(offer, way), n0 * (n - n0) / n)
     law, n, n0, smaller = small(law, n, n0)
     if isinstance(law, CubeNoise):
-        return look_at_cube(law, *_part(n, n0, left), max(1, round(way.size / smaller))), 1.0
-    return look_at_rows(law, *_part(n, n0, left), 1), way.size / smaller
+        return look_at_cube(law, *_part(n, n0, unknown_share), max(1, round(way.size / smaller))), 1.0
+    return look_at_rows(law, *_part(n, n0, unknown_share), 1), way.size / smaller
 
 
 def _kind(name: str) -> str:
@@ -361,7 +354,7 @@ def _kind(name: str) -> str:
 
 
 def _noise(offer: Offer, way: _Way) -> Law:
-    """Return the law of what is added to the gaps of a batch."""
+    """Return the distribution of the noise on a batch's gaps."""
     n, n0 = offer.people, offer.least
     proxy = offer.metric if len(find_metric(offer.metric).parts) == 1 else "abs_sp"
     public = MECHANISM_LAWS[way.name]
@@ -370,10 +363,10 @@ def _noise(offer: Offer, way: _Way) -> Law:
     return error
 
 
-def _part(n: int, n0: int, left: float) -> tuple[int, int]:
-    return max(2, math.ceil(n * left)), max(1, math.ceil(n0 * left))
+def _part(n: int, n0: int, unknown_share: float) -> tuple[int, int]:
+    return max(2, math.ceil(n * unknown_share)), max(1, math.ceil(n0 * unknown_share))
 
 
 def knows(names: Sequence[str]) -> bool:
-    """Return whether `revealed_by_budget` knows what all of these give away."""
+    """Return whether `revealed_by_budget` covers all of these mechanisms."""
     return all(name in (TABLES, ROWS) or is_known(name) for name in names)

@@ -1,9 +1,9 @@
-r"""Which noise each mechanism adds, and what that costs in privacy, exactly.
+"""The noise of each mechanism on gaps, and its exact privacy loss.
 
-**Laplace.** For shifts that sum to at most m Delta, the log-ratio of the products of m Laplace laws is at most
+**Laplace.** For shifts that sum to at most m Delta, the log-ratio of the products of m Laplace densities is at most
 m Delta / scale. With Delta the global sensitivity, scale = m Delta / epsilon is epsilon-private.
 
-**Two Cauchy laws.** Let the laws have locations f, f' and scales s, s'. With z = f + i s in the upper half plane,
+**Two Cauchy distributions** with locations f, f' and scales s, s'. With z = f + i s in the upper half plane,
 the density s / ((x-f)^2 + s^2) is the plane's Poisson kernel at the boundary point x. The supremum over x of the
 log-ratio of two Poisson kernels is the hyperbolic distance of their points, so the privacy loss is
 
@@ -13,7 +13,7 @@ in both directions. (Directly: an isometry moves z to i and z' to i r with r = e
 (1 + u^2) r / (r^2 + u^2) lies between 1/r and r.) The second form keeps its digits where the loss is small. Coordinates
 are independent given the data and all of them can be worst at once, so m queries cost m times this.
 
-**Conceal** is Algorithm 3 of Hamman, Chen, Dutta, FAccT 2023, with the sensitivity put right: b = epsilon / (6 m),
+**Conceal** is Algorithm 3 of Hamman, Chen, Dutta, FAccT 2023, with the sensitivity corrected: b = epsilon / (6 m),
 S1 the b-smooth sensitivity of one query, Cauchy noise of scale 6 m S1 / epsilon = S1 / b. Smoothness gives
 |ln(s/s')| <= b; the shift is at most the local sensitivity on either side, hence at most b min(s, s'). So
 
@@ -36,16 +36,13 @@ from fairwall.laws.sensitivity import (
 
 
 def laplace_law(metric: str, n: int, queries: int, epsilon: float, minimum_group: int = 1) -> Laplace:
-    """Return the noise that makes each answer of a batch epsilon-private as a whole.
+    """Return the noise that makes a batch's answers epsilon-private together: scale m * global sensitivity / epsilon.
 
-    Its scale is m * global sensitivity / epsilon, from public numbers alone. ValueError for an argument out of range.
+    From public numbers alone. ValueError for an argument out of range.
 
-    Parameters
-    ----------
-    n : people in the metric's stratum.
-    queries : m, the size of the batch, at least 1.
-    epsilon : privacy budget of the whole batch, above 0; infinite for no noise.
-    minimum_group : g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
+    `n`: people in the metric's stratum. `queries`: m, the size of the batch, at least 1. `epsilon`: privacy budget of
+    the whole batch, above 0; infinite for no noise. `minimum_group`: g, the least size of both groups in every
+    neighbour too, `fairwall.laws.sensitivity`.
     """
     require_batch(queries, epsilon)
     return Laplace(queries * global_sensitivity(metric, n, minimum_group=minimum_group) / epsilon)
@@ -54,7 +51,7 @@ def laplace_law(metric: str, n: int, queries: int, epsilon: float, minimum_group
 def conceal_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, minimum_group: int = 1) -> Cauchy:
     """Return Attribute-Conceal's noise, on the corrected smooth sensitivity. Arguments and errors as of `laplace_law`.
 
-    Its scale is 6 m S / epsilon, where S is smooth with beta = epsilon / (6 m). The counts in the metric's stratum,
+    The scale is 6 m S / epsilon, where S is smooth with beta = epsilon / (6 m). The counts in the metric's stratum,
     each at least 1, are secret, and so is the scale.
     """
     require_batch(queries, epsilon)
@@ -64,7 +61,7 @@ def conceal_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, min
 
 
 def laplace_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, minimum_group: int = 1) -> float:
-    """Return what `laplace_law` really costs a data set with these counts: the worst log-ratio to a neighbour.
+    """Return the exact privacy loss of `laplace_law` for these counts: the worst log-ratio to a neighbour.
 
     That is m * local sensitivity / scale, at most epsilon; 0 where there are no neighbours.
     """
@@ -76,7 +73,7 @@ def laplace_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, mi
 
 
 def cauchy_loss(shift: float, scale: float, other_scale: float) -> float:
-    """Return the largest log-ratio of two Cauchy laws whose locations are apart by a shift, in both directions.
+    """Return the largest log-ratio, in either direction, of two Cauchy densities whose locations differ by a shift.
 
     ValueError for a scale that is not above 0.
     """
@@ -86,7 +83,7 @@ def cauchy_loss(shift: float, scale: float, other_scale: float) -> float:
 
 
 def conceal_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, minimum_group: int = 1) -> float:
-    """Return what `conceal_law` really costs a data set with these counts: the worst log-ratio to a neighbour.
+    """Return the exact privacy loss of `conceal_law` for these counts: the worst log-ratio to a neighbour.
 
     That is at most sqrt(2)/6 * epsilon; 0 where there are no neighbours.
     """

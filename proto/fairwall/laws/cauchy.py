@@ -1,6 +1,6 @@
-r"""Cauchy noise that spends the whole of epsilon: the smoothness and the scale that serve best.
+"""Cauchy noise that spends the whole of epsilon: the best smoothness and scale.
 
-**What is private.** Let one query's noise be Cauchy with scale S/alpha, where S is beta-smooth, and let its share of
+**Privacy.** Let one query's noise be Cauchy with scale S/alpha, where S is beta-smooth, and let its share of
 the budget be e = epsilon/m. Between neighbours with S <= S' = S exp(b), 0 <= b <= beta, whose gaps differ by d, the
 loss l has (`fairwall.laws.calibration`)
 
@@ -15,14 +15,14 @@ plus to minus, so F is least at an end:
 Up to beta = ln(2 cosh e - 1) < e, where the two are equal, smoothness costs nothing.
 
 **For a difference of means** there are only n-2g pairs of neighbouring counts, s and s-1 people in a group, where both
-groups have at least g, which differ by d = `flip_sensitivity` at most. So the largest alpha is known exactly,
+groups have at least g; they differ by at most d = `flip_sensitivity`. So the largest alpha is known exactly,
 
     alpha^2 = min over s of 2 S S' (cosh e - cosh ln(S/S')) / d^2,
 
-the least of public numbers, and some pair's loss is e: no epsilon is left. (Of up to `_PAIRS_MAX` people.)
+the least of public numbers, and some pair's loss is e: no epsilon is left. (Up to `_PAIRS_MAX` people.)
 
-**Which beta.** The one whose scale is smallest on average over a public range of group shares. Nobody looks at the
-counts themselves, on which a scale chosen for them would depend.
+**Choice of beta.** The one with the smallest mean scale over a public range of group shares; never from the counts
+themselves, on which the scale would then depend.
 """
 
 import math
@@ -40,16 +40,15 @@ from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 _CANDIDATES = np.linspace(0.02, 0.98, 49)
 _EXPONENT_MAX = 500.0
-"""Above, cosh leaves float64; noise calibrated for less epsilon than there is remains private."""
+"""Largest epsilon used: above, cosh leaves float64. Noise calibrated for less epsilon remains private."""
 
 _PAIRS_MAX = 2**17
-"""Among more people, neighbouring counts are so alike that pairs allow next to nothing more than any metric: below
-0.1% from epsilon 0.01 on, and all pairs take as long as there are people."""
+"""Most people for whom all pairs are searched: above, they allow less than 0.1% more alpha, from epsilon 0.01 on."""
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """How much noise one query gets: Cauchy with scale S / alpha, where S is beta-smooth. Public."""
+    """Smoothness and scale of one query's Cauchy noise: scale S / alpha, where S is beta-smooth. Public."""
 
     beta: float
     alpha: float
@@ -58,7 +57,7 @@ class Tuning:
 def largest_alpha(beta: float, epsilon: float) -> float:
     """Return the largest alpha that is epsilon-private for one query of any metric.
 
-    Beta is above 0 and below epsilon, of which no more than 500 is used.
+    Beta is above 0 and below epsilon, of which at most 500 is used.
     """
     e = min(epsilon, _EXPONENT_MAX)
     if not 0 < beta < e:
@@ -69,14 +68,11 @@ def largest_alpha(beta: float, epsilon: float) -> float:
 
 
 def tune(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEFAULT_SHARES) -> Tuning:
-    """Choose smoothness and scale from public numbers.
+    """Return smoothness and scale chosen from public numbers.
 
-    Parameters
-    ----------
-    metric : a key of `fairwall.laws.metric.METRICS` that is bounded.
-    n : people in the metric's stratum; for a metric that is no difference of means, the people.
-    epsilon : privacy budget of the whole batch, above 0 and finite.
-    shares : for which group shares the noise is to be small, and g.
+    `metric`: a key of `fairwall.laws.metric.METRICS` that is bounded. `n`: people in the metric's stratum; for a metric
+    that is no difference of means, the people. `epsilon`: privacy budget of the whole batch, above 0 and finite.
+    `shares`: the group shares for which the noise should be small, and g.
     """
     require_batch(queries, epsilon)
     if not find_metric(metric).bounded:
@@ -86,7 +82,7 @@ def tune(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEF
 
 @lru_cache(maxsize=1024)
 def _tuned(metric: str, n: int, e: float, shares: Shares) -> Tuning:
-    """Choose them for what one query may spend."""
+    """Return the smoothness and scale with the least noise for one query of budget `e`."""
     found = find_metric(metric)
     g, enough = shares.minimum_group, least_stratum(shares.minimum_group)
     by_pairs = len(found.parts) == 1 and enough <= n <= _PAIRS_MAX
@@ -123,7 +119,7 @@ def tuned_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, share
 def tuned_loss(
     metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEFAULT_SHARES
 ) -> NDArray[np.float64]:
-    """Return what the noise really costs between neighbouring counts: s and s-1 for n0, s = g+1 .. n-g, shape (n-2g,).
+    """Return the exact privacy losses between neighbouring counts, n0 = s and s-1 for s = g+1 .. n-g, shape (n-2g,).
 
     Every element is at most epsilon, and the largest is epsilon. For a metric with one part.
     """
@@ -136,20 +132,20 @@ def tuned_loss(
 
 
 def _flips(metric: str, n: int, g: int) -> NDArray[np.float64]:
-    """Give the most that a flip moves the metric between s and s-1 people in a group, s = g+1 .. n-g."""
+    """Return the most that a flip moves the metric between s and s-1 people in a group, for s = g+1 .. n-g."""
     return _flip(metric, n, g, np.arange(g + 1, n - g + 1))
 
 
 def _flip(metric: str, n: int, g: int, s: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Give the most that a flip moves the metric between s and s-1 people in a group."""
-    # For scores it is in proportion to 1/(s (n+1-s)), see `fairwall.laws.sensitivity`, so that one gives the rest.
+    """Return the most that a flip moves the metric between s and s-1 people in a group."""
+    # For scores it is proportional to 1/(s (n+1-s)), see `fairwall.laws.sensitivity`, so one value gives the rest.
     flip: NDArray[np.float64] = flip_sensitivity(metric, n, g + 1) * ((g + 1.0) * (n - g)) / (s * (n + 1.0 - s))
     return flip
 
 
 def _smooth(metric: str, n: int, beta: float, g: int, n0: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Give the smooth sensitivity for some n0 of g .. n-g, see `fairwall.laws.sensitivity.smooth_sensitivity`."""
-    # How many flips away the least of what is left is, of the smaller group or, where that has g people, the other one.
+    """Return the smooth sensitivity for some n0 in g .. n-g (`fairwall.laws.sensitivity.smooth_sensitivity`)."""
+    # Flips until the smaller group (or, where that has g people, the larger one) leaves the worst flip.
     away = np.maximum(np.minimum(n0, n - n0) - g - 1, 0)
     most = _flip(metric, n, g, np.array(g + 1))
     smooth: NDArray[np.float64] = np.maximum(_flip(metric, n, g, g + 1 + away), np.exp(-beta * away) * most)

@@ -1,32 +1,29 @@
-r"""Cells of people with alike predictions: what one release answers a whole batch from.
+"""Cells of people with similar predictions: one release answers a whole batch.
 
-**Release.** A public partition of the n people into C cells, and T_c, how many of each are disadvantaged, with discrete
-Laplace noise, P(k) ~ exp(-|k| rate). A flip changes one T_c by 1, whichever it is, so that all of them together cost
-one rate, for any number of cells and of models. N0 is their sum, and the more cells there are the more noise adds up in
-it. Releasing it besides, for a part of epsilon, never promised the smaller error where it was tried, epsilon 0.1 to 5:
-what cells lose by it is more.
+**Release.** A public partition of the n people into C cells, and T_c, the number of disadvantaged people in each, with
+discrete Laplace noise, P(k) ~ exp(-|k| rate). A flip changes one T_c by 1, so all of them together cost one rate, for
+any number of cells and models. N0 is their sum; the more cells, the more noise adds up in it. Releasing N0 separately,
+for a part of epsilon, never promised the smaller error where it was tried, epsilon 0.1 to 5: cells lose more by it.
 
-The partition is computed from predictions and labels, and nothing else. If it depended on A, so would which cells there
-are, and nothing would be private.
+The partition is computed from predictions and labels only. If it depended on A, so would the set of cells, and nothing
+would be private.
 
-**Answers.** u = X z with z within cells: `fairwall.laws.posterior`, where S has a row of ones for each cell. What cells
-cannot tell is how z goes with X within a cell, so that what is lost is the sum of squares of X within cells, times
-s(1-s).
+**Answers.** u = X z with z within cells: `fairwall.laws.posterior`, where S has a row of ones for each cell. Cells
+cannot tell how z goes with X within a cell, so what is lost is the sum of squares of X within cells, times s(1-s).
 
 **Partition.** People are points, one coordinate for each model: those of X, or of its first `_DIRECTIONS` principal
 components, which keep nearly all of the distances where models are alike. Beginning with all people, the cell whose
-best cut takes away most of the sum of squares is cut in two: at right angles to its leading principal direction,
-where the sum of squares within both parts is least, with at least `least_people` on either side. The order of the
-cuts makes partitions into 1, 2, 3, ... cells, each finer than the one before; each cell is an interval of people in one
-order.
+best cut removes most of the sum of squares is cut in two: at right angles to its leading principal direction, where
+the sum of squares within both parts is least, with at least `least_people` on either side. The order of the cuts makes
+partitions into 1, 2, 3, ... cells, each finer than the one before; each cell is an interval of people in one order.
 
-**How small.** Among k people chance leaves k s(1-s) of variance open, the noise on their count is about 2/epsilon^2. A
-cell is cut as long as the first is above the second by as much as among `CELL_MIN` people at epsilon 1: up to there a
-cell hides who in it is disadvantaged, while at epsilon 5 the count of one person is next to certain, as epsilon says.
+**How small.** Among k people chance leaves a variance of k s(1-s); the noise on their count is about 2/epsilon^2. A
+cell is cut as long as the first exceeds the second by as much as among `CELL_MIN` people at epsilon 1: up to epsilon 1
+a cell hides who in it is disadvantaged, while at epsilon 5 the count of one person is next to certain, as epsilon says.
 
 **How many.** More cells have less sum of squares within, and more noise. The number with the least predicted error is
-taken, `fairwall.laws.posterior.predicted_error`, which looks at no A either, and counts the variance of the first
-components U'X of X X' = U diag(l) U'. Cells share nobody, so that D there is diagonal. Of the other components, where
+taken, `fairwall.laws.posterior.predicted_error`, which does not look at A either, and counts the variance of the first
+components U'X of X X' = U diag(l) U'. Cells share nobody, so D there is diagonal. For the other components, where
 tau adds little, the variance is taken at tau = 0.
 
 **Tried, and left.** A part of epsilon on coarse cells, and finer ones where groups seem to differ: at best 1.04 times
@@ -49,10 +46,10 @@ from fairwall.laws.decimals import least_scale
 from fairwall.laws.posterior import SHARE, centred_values, directions_of, predicted_error, structures, variances_told
 
 CELL_MIN = 10
-"""The least number of people in a cell that others were cut off from, up to epsilon 1."""
+"""Least number of people in a cell after a cut, up to epsilon 1."""
 
 _FEW = 2**14
-"""About so many people are cut for all of very many."""
+"""Target number of people in the public sample by which very many people are cut."""
 
 _SEED = 2027
 _VARIANCE_MIN = 1e-6
@@ -62,7 +59,10 @@ _CELLS_MAX = 2000
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A cut of one cell, which is a number of cuts before this one: people on the one side are below a bound."""
+    """A cut of one cell by a bound along a direction.
+
+    `cell` is the number of the cut that created the cell, 0 for everybody; people below the bound keep its number.
+    """
 
     cell: int
     direction: NDArray[np.float64]
@@ -75,17 +75,12 @@ class Cuts:
 
     Parameters
     ----------
-    order : ndarray of intp
-        The people, by position, so that each cell of each partition is an interval of it, shape (n,).
-    at : ndarray of intp
-        Where `order` is cut, the most telling cut first; the partition into c cells has the first c - 1 of them.
-    squares : ndarray of float64
-        l, the eigenvalues of X X' that are not 0, the largest first, shape (r,).
-    directions : ndarray of float64
-        The first columns of U, shape (m, at most r).
-    means : ndarray of float64
-        Of each model's predictions about them, shape (m,).
-    found : by what they were cut, the most telling cut first.
+    order : the people, by position, so that each cell of each partition is an interval, shape (n,).
+    at : where `order` is cut, the most telling cut first; the partition into c cells has the first c - 1 of them.
+    squares : l, the nonzero eigenvalues of X X', the largest first, shape (r,).
+    directions : the first columns of U, shape (m, at most r).
+    means : of each model's predictions about these people, shape (m,).
+    found : the cuts, the most telling first.
     """
 
     order: NDArray[np.intp]
@@ -97,11 +92,11 @@ class Cuts:
 
     @property
     def most(self) -> int:
-        """Into how many cells the finest partition cuts."""
+        """The number of cells of the finest partition."""
         return len(self.at) + 1
 
     def starts(self, cells: int) -> NDArray[np.intp]:
-        """Return where in `order` each of so many cells starts, ascending, shape (cells,)."""
+        """Return the start in `order` of each cell of a partition, ascending, shape (cells,)."""
         return np.concatenate([np.zeros(1, np.intp), np.sort(self.at[: cells - 1])])
 
     def cell_of(self, cells: int) -> NDArray[np.intp]:
@@ -109,17 +104,14 @@ class Cuts:
         return _numbered(self.order, self.at[: cells - 1])
 
     def cell_of_others(self, values: NDArray[np.float64], cells: int) -> NDArray[np.intp]:
-        """Return in which of so many cells other people are, shape (n,), by their predictions, shape (m, n)."""
+        """Return the cells of other people, shape (n,), from their predictions, shape (m, n)."""
         points = self.directions.T @ (values - self.means[:, np.newaxis])
         order, at, _ = _cut_as(points, 0, self.found[: cells - 1])
         return _numbered(order, at)
 
 
 def enlarged(cell_of: NDArray[np.intp], cells: int, least: int) -> NDArray[np.intp]:
-    """Put cells of fewer than `least` people together with the next ones, and the last with one before it, shape (n,).
-
-    Cells side by side are of people with alike predictions.
-    """
+    """Return the cells, shape (n,), after merging those of fewer than `least` people into similar neighbouring ones."""
     people, place = np.bincount(cell_of, minlength=cells), np.arange(cells)
     for cell in range(cells):
         if 0 < people[cell] < least:
@@ -131,61 +123,52 @@ def enlarged(cell_of: NDArray[np.intp], cells: int, least: int) -> NDArray[np.in
 
 
 def _numbered(order: NDArray[np.intp], at: Sequence[int] | NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return each person's cell, of people in an order that is cut at some places, shape (n,)."""
+    """Return each person's cell, shape (n,), for an order cut at some places."""
     starts, found = np.sort(np.append(0, at)).astype(np.intp), np.empty(len(order), np.intp)
     found[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
     return found
 
 
 def cells_scale(epsilon: float) -> float:
-    """Return the scale of the noise on each cell that makes a release epsilon-private: 1 / epsilon, rounded up.
-
-    ValueError for an epsilon that is not finite and above 0.
-    """
+    """Return the scale of epsilon-private noise on counts: 1 / epsilon, rounded up; ValueError unless in (0, inf)."""
     if not 0 < epsilon < math.inf:
         raise ValueError("epsilon must be above 0 and finite")
     return least_scale(epsilon)
 
 
 def least_people(epsilon: float) -> int:
-    """Return how many people a cell holds at least that others were cut off from."""
+    """Return the least number of people in a cell after a cut."""
     return math.ceil(CELL_MIN / max(1.0, epsilon) ** 2)
 
 
 def part_of(people: int, many: int) -> NDArray[np.intp]:
-    """Draw about so many people by position, without anything of theirs: public, and always the same."""
+    """Return about `many` positions of people, drawn with a fixed seed: public, and always the same."""
     return np.unique(np.random.default_rng(_SEED).integers(0, people, many))
 
 
 def least_among(least: int, stands_for: float) -> int:
-    """Return how many of a part a cell holds at least, each of whom stands for several: `CELL_MIN`, or for as many."""
+    """Return the least sample members in a cell: `CELL_MIN` of them, or enough to stand for as many people."""
     return max(min(least, CELL_MIN), math.ceil(least / stands_for))
 
 
 def discrete_variance(scale: float) -> float:
-    """Return the variance of discrete Laplace noise on the integers, P(k) ~ exp(-|k| / scale): 2 r / (1 - r)^2.
-
-    Never below `_VARIANCE_MIN`: what is known for certain could not be weighed.
-    """
+    """Return discrete Laplace noise's variance 2 r / (1 - r)^2, r = exp(-1 / scale); at least `_VARIANCE_MIN`."""
     return max(2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2, _VARIANCE_MIN)
 
 
 def narrowed(
     counts: NDArray[np.float64], people: NDArray[np.float64], variances: NDArray[np.float64], share: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Return noisy counts without what noise leads beyond what cells can hold, still right in the mean, and variances.
+    """Return noisy counts without uninformative excess beyond what cells can hold, still unbiased, and their variances.
 
-    A cell has from 0 to k disadvantaged people. Discrete Laplace noise has no memory: where it leads to 0 or below, how
-    far beyond 0 has one law, with the mean r/(1-r), r = exp(-1/scale), whatever the count z is; and so above k. So that
-    says nothing of z, and its mean stands for it (Rao and Blackwell): -r/(1-r) for all that is at most 0, k + r/(1-r)
-    for all that is at least k. The variance 2r/(1-r)^2 is less by that of how far, r/(1-r)^2, as often as it happens,
-    (r^z + r^(k-z))/(1+r). Of cells of one person that is half of it: what randomised response has.
+    A cell has from 0 to k disadvantaged people. Discrete Laplace noise has no memory: once it leads to 0 or below, the
+    distance beyond 0 has one distribution, with mean r/(1-r), r = exp(-1/scale), whatever the count z is; likewise
+    above k. The distance says nothing of z, and its mean replaces it (Rao and Blackwell): -r/(1-r) for all counts at
+    most 0, k + r/(1-r) for all at least k. The variance 2r/(1-r)^2 falls by the distance's, r/(1-r)^2, times its
+    probability (r^z + r^(k-z))/(1+r). For cells of one person that leaves half: the variance of randomised response.
 
-    Parameters
-    ----------
-    counts, people, variances : ndarray of float64
-        Of cells, shape (cells,): with noise, k of at least 1, and 2r/(1-r)^2.
-    share : the share of disadvantaged people: z is taken to be binomial for the variances.
+    `counts`, `people`, `variances`: of cells, shape (cells,): noisy counts, k of at least 1, and 2r/(1-r)^2. `share`:
+    of disadvantaged people: for the variances, z is taken as binomial.
     """
     # v r^2 - 2(v+1) r + v = 0
     r = variances / (variances + 1 + np.sqrt(2 * variances + 1))
@@ -196,10 +179,10 @@ def narrowed(
 
 
 def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
-    """Cut people into up to n / `least` cells of alike values, each of at least so many people.
+    """Cut people into up to n / `least` cells of similar values, each of at least `least` people.
 
-    There are fewer where everybody in a cell has the same values. Those are m models' predictions for n people, shape
-    (m, n), and public; nothing else is looked at.
+    There are fewer where everybody in a cell has the same values. The values are m models' predictions for n people,
+    shape (m, n), public; nothing else is looked at.
     """
     n = values.shape[1]
     centred = centred_values(values)
@@ -208,7 +191,7 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
     if n <= 2 * _FEW:
         order, at, found = _cut(points, least)
     else:
-        # Very many are cut where a public part of them is.
+        # Very many people get the cuts of a public sample.
         few = points[:, part_of(n, _FEW)]
         _, _, found = _cut(few, least_among(least, n / few.shape[1]))
         order, at, found = _cut_as(points, least, found)
@@ -216,7 +199,7 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
 
 
 def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], list[int], list[Cut]]:
-    """Cut people, by their points, shape (r, n): their order, where it is cut, and by what."""
+    """Cut people by their points, shape (r, n); return their order, its cut places, and the cuts."""
     n = points.shape[1]
     order, at, cuts = np.arange(n), list[int](), list[Cut]()
     waiting: list[tuple[float, int, int, int, NDArray[np.intp], int, NDArray[np.float64], float]] = []
@@ -233,7 +216,7 @@ def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], lis
         order[first:last] = order[first:last][within]
         at.append(first + where)
         cuts.append(Cut(cell, direction, bound))
-        # The part above is a cell of its own, by the number of cuts so far; the part below keeps the number.
+        # The part above is a new cell, numbered by the cuts so far; the part below keeps its number.
         look(first, first + where, cell)
         look(first + where, last, len(at))
     return order, at, cuts
@@ -242,7 +225,7 @@ def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], lis
 def _cut_as(
     points: NDArray[np.float64], least: int, cuts: Sequence[Cut]
 ) -> tuple[NDArray[np.intp], list[int], list[Cut]]:
-    """Cut people as others were, with at least so many people on either side: as `_cut`, by the cuts that can be."""
+    """Apply given cuts to people, where at least `least` remain on either side; return as `_cut`."""
     order, at, stand = np.arange(points.shape[1]), list[int](), list[Cut]()
     first, last, called = {0: 0}, {0: points.shape[1]}, {0: 0}
     for number, each in enumerate(cuts, start=1):
@@ -255,7 +238,7 @@ def _cut_as(
             at.append(where)
             stand.append(replace(each, cell=called[each.cell]))
             called[number] = len(at)
-        else:  # the others were alike where they were cut: all of these are on the one side
+        else:  # the cut leaves too few on one side: all go to the other
             where = start if end - where > where - start else end
             called[number] = called[each.cell]
         first[number], last[number], last[each.cell] = where, end, where
@@ -270,22 +253,20 @@ def best_count(
     most: int = _CELLS_MAX,
     stands_for: float = 1.0,
 ) -> tuple[int, float]:
-    """Return the number of cells with the least predicted error, and that error, of a gap.
+    """Return the number of cells with the least predicted error of a gap, and that error.
 
     Parameters
     ----------
-    values : ndarray of float64
-        Shape (m, n), of the people that were cut, in their own order.
-    cuts : how they were cut.
+    values : shape (m, n), of the people that were cut, in their own order.
     scale : of the noise on each count, as from `cells_scale`.
-    offset : the mean square of how far the models' means over these people are from their means over all whom a metric
-        looks at: by so much N0 of these people matters to their sums.
-    most : how many cells there may be at most.
+    offset : the mean square distance of the models' means over these people from those over everybody whom a metric
+        looks at: the factor by which the variance of these people's N0 enters their sums.
+    most : the most cells allowed.
     stands_for : how many people each of these stands for.
     """
     m, n = values.shape
     finest = cuts.starts(cuts.most)
-    # What a model says of everybody alike goes where cells are put together: sum over i in c of (v_i - mean).
+    # Constants cancel in merged cells: sum over i in c of (v_i - mean).
     sums = np.add.reduceat(values[:, cuts.order], finest, axis=1)
     sums -= values.mean(axis=1, keepdims=True) * np.diff(finest, append=n)
     sums *= stands_for
@@ -312,15 +293,15 @@ def best_count(
 
 
 def usual(terms: int) -> float:
-    """Return the part of its variance with which Gaussian noise would have the median of a sum of Laplace noise.
+    """Return the variance ratio of Gaussian noise to a sum of Laplace noise with the same median absolute value.
 
-    0.53 for one term, 0.76 for two, and nearly 1 for many: what errors usually are, which is what choices are made by.
+    0.53 for one term, 0.76 for two, nearly 1 for many. Choices are made by such usual errors.
     """
     return 1 - 0.47 / terms
 
 
 def _counts(most: int) -> list[int]:
-    """Return numbers of cells to try, up to `most`."""
+    """Return the numbers of cells to try, up to `most`."""
     steps = {round(2 ** (i / 2)) for i in range(2 * math.ceil(math.log2(_CELLS_MAX)) + 1)}
     return sorted({count for count in steps if count <= most} | {most})
 
@@ -328,10 +309,7 @@ def _counts(most: int) -> list[int]:
 def _best_cut(
     points: NDArray[np.float64], least: int
 ) -> tuple[float, int, NDArray[np.intp], NDArray[np.float64], float] | None:
-    """Return what the best cut takes away of the sum of squares, and where it is; None if nothing.
-
-    That is how many come before, in which order, along what direction, and up to where.
-    """
+    """Return the best cut's gain, lower part's size, order, direction and bound; None if no cut gains."""
     n = points.shape[1]
     if n < 2 * least:
         return None

@@ -1,11 +1,12 @@
-"""Which mechanism errs least about one batch, by its predictions and what was bought before; nobody looks at A.
+"""Choose the mechanism with the least expected error for one batch, from its predictions and earlier purchases.
 
-`fairwall.laws.standings` chooses by numbers that are known before the batch is. Where it names a mechanism that adds
-noise to gaps, sums or attributes, the batch's predictions, which are public to who asks, choose once more here: `cells`
-serve models that agree, from `CELLS_FROM` on, and so does `low-rank`, of any number. What errs least by a prior's
-prediction may err more where the prior is wrong, and how much more has no bound: of few models `cells` have shrunk
-large gaps. Errors are predicted by `fairwall.laws.posterior.predicted_error`, of very many people by a part of them
-(`AskedBatch.few`); what may be revealed is a matter of all.
+`fairwall.laws.standings` ranks mechanisms from numbers known before the batch. Where its choice adds noise to gaps,
+sums or attributes, this module chooses again from the batch's predictions, which the developer knows too: `cells`
+exploit models that agree, from `CELLS_FROM` on, and so does `low-rank`, for any number. Nothing here reads A.
+
+Expected errors (`fairwall.laws.posterior.predicted_error`) come from a prior; where the prior is wrong the error has no
+bound: with few models `cells` have shrunk large gaps. For very many people, errors are predicted from a part of them
+(`AskedBatch.few`); what may be revealed always counts all.
 """
 
 import math
@@ -28,23 +29,23 @@ from fairwall.laws.standings import SHRUNK, Promise, choose, standings
 from fairwall.laws.widths import half_widths, noise_on_gaps, noise_on_sums
 
 _TIE = 1.03
-"""Predictions of errors this close say nothing of which is less."""
+"""Ratio of two predicted errors below which the mechanisms count as equal."""
 
 CELLS_FROM = 5
-"""Of so many different models cells answer a batch, whether bought for it or before, and of no fewer."""
+"""Smallest number of different models that cells answer, whether bought for the batch or earlier."""
 
 _HALVED = 2.0
-"""How many times the error must be promised for something to be chosen that can do harm.
+"""Ratio by which a mechanism that can do harm must reduce the expected error to be chosen.
 
-That is, to move answers of fewer models towards no gap, which has erred a hundred times as much where gaps are not as
-usual; to publish A; and to answer without an interval.
+Harmful: moving answers of few models towards no gap (has erred 100 times as much where gaps are unusual), publishing A,
+and answering without an interval.
 """
 
 _FREE_ERROR = 1.7
-"""How many times the error of a purchase cells that were bought before may have, to answer in its place for nothing.
+"""Largest predicted error of earlier purchases, relative to a new purchase's, at which they answer free.
 
-Predicted of other metrics of the same predictions are 1 to 1.5 times, of models of the same kind 1 to 1.7 times, of
-others 2 to 17 times; then the error has been up to 100 times as large: one model's gap says nothing of another's.
+Measured: 1 to 1.5 for other metrics of the same predictions, 1 to 1.7 for models of the same kind, 2 to 17 for others,
+where the actual error has been up to 100 times as large: one model's gap says nothing of another's.
 """
 CELLS, LOW_RANK, RESPONSE = "cells", "low-rank", "randomized-response"
 _COUNTS, _CUBE = "counts", "cube" + SHRUNK
@@ -52,9 +53,9 @@ _COUNTS, _CUBE = "counts", "cube" + SHRUNK
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a batch may spend, what it may reveal, and by what is chosen: one value, made once, for all that choose.
+    """The budget, reveal limit and selection criterion of one batch.
 
-    Epsilon is above 0, infinite for exact answers, where nothing is chosen, and delta in [0, 1).
+    Epsilon is above 0, infinite for exact answers (nothing is chosen then); delta is in [0, 1).
     """
 
     epsilon: float
@@ -63,21 +64,21 @@ class Allowance:
     promise: Promise = "likely"
 
     def binds(self) -> bool:
-        """Say whether the limit is below what a pure epsilon allows in any case."""
+        """Return whether the limit is stricter than what pure epsilon guarantees anyway."""
         return self.limit.accuracy < one_person(self.epsilon)
 
     def reveals(self, batch: AskedBatch, name: str, different: int | None = None) -> float:
-        """Return what a mechanism's answers to a batch would reveal; of so many different models, if told. Public."""
+        """Return the balanced accuracy that answers to a batch reveal; with `different` coordinates if given."""
         about = batch.metric, batch.exposed, batch.queries
         return revealed(name, *about, self.epsilon, self.delta, self.limit.shares, different=different)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What answers a batch: a row of `standings`, or cells.
+    """The chosen mechanism (a row of `standings`, or cells), its epsilon, and its predicted error.
 
-    Its predicted error, or the half-width of its guaranteed intervals where these decide, is infinite where nothing
-    contends; it spends so much epsilon; and it stays within what may be revealed, or gives away least.
+    `error` is a standard deviation, or the half-width of guaranteed intervals where these decide; infinite where
+    nothing was compared. A choice that is not `is_within` the limit reveals least.
     """
 
     name: str
@@ -87,22 +88,22 @@ class Choice:
 
     @property
     def median_error(self) -> float:
-        """The median of what a normal error of that deviation is off by."""
+        """The median absolute error of a normal error with this standard deviation."""
         return _MEDIAN * self.error
 
 
 def best(metric: str, people: int, queries: int, allowance: Allowance, exposed: int | None = None) -> str:
-    """Return the row of `standings` that comes first, before anything is known of the batch. See `standings.choose`."""
+    """Return the first row of `standings` from public sizes, before the batch is known. See `standings.choose`."""
     spent, limit = (allowance.epsilon, allowance.delta), allowance.limit
     return choose(metric, people, queries, *spent, limit.shares, limit, exposed, allowance.promise)
 
 
 @kept
 def best_for(batch: AskedBatch, allowance: Allowance) -> Choice:
-    """Return what answers this very batch: of epsilons up to the allowance's, where least error is within its limit.
+    """Return the choice with the least error within the limit, over epsilons up to the allowance's.
 
-    Where a limit leaves less to choose from at a larger epsilon, that would buy a worse answer. What is tried is apart
-    by `_RUNG`, from where the limit binds nothing, and then more narrowly beside the best of these.
+    A larger epsilon can give a worse answer where the limit then excludes more mechanisms. Epsilons are tried on a grid
+    of ratio `_RUNG`, from where the limit excludes nothing, then refined around the best.
     """
     limit, row = allowance.limit, best(batch.metric, batch.people, batch.queries, allowance, batch.exposed)
     asked = nearest(batch, row, allowance)
@@ -114,7 +115,7 @@ def best_for(batch: AskedBatch, allowance: Allowance) -> Choice:
     found = [asked]
 
     def least(epsilons: Iterable[float]) -> Choice:
-        """Try smaller epsilons besides, and return the best of all so far: what was asked for, if none is within."""
+        """Try smaller epsilons too; return the best so far, or the allowance's choice if none is within."""
         found.extend(nearest(batch, row, replace(allowance, epsilon=each)) for each in epsilons if each < asked.epsilon)
         return min((one for one in found if one.is_within), key=lambda one: one.error, default=asked)
 
@@ -125,28 +126,28 @@ def best_for(batch: AskedBatch, allowance: Allowance) -> Choice:
     return chosen
 
 
-def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance) -> bool:
-    """Say whether cells that were bought tell nearly as much of a batch's models as a purchase of its own would.
+def is_told(batch: AskedBatch, purchases: Sequence[Purchase], allowance: Allowance) -> bool:
+    """Return whether earlier purchases answer this batch within `_FREE_ERROR` of a new purchase.
 
-    Those were bought at the allowance's epsilon or more, which a purchase of the batch's own might spend. The best of
-    them counts, by itself: what is free stays free, whatever else is bought.
+    They must have been bought at the allowance's epsilon or more. The best single one decides: later purchases never
+    make a free answer cost.
     """
-    if not bought or not _may_be_cells(batch) or allowance.promise == "guaranteed":
+    if not purchases or not _may_be_cells(batch) or allowance.promise == "guaranteed":
         return False
     few = batch.few
-    bought = bought if few.drawn is None else [one.of(few.drawn) for one in bought]
-    *told, anew = predicted_with(few, [*bought, planned(few, allowance.epsilon, allowance.limit)])
+    purchases = purchases if few.drawn is None else [one.of(few.drawn) for one in purchases]
+    *told, anew = predicted_with(few, [*purchases, planned(few, allowance.epsilon, allowance.limit)])
     others = {_COUNTS: _error_of_noise(batch, _COUNTS, allowance), **_contenders(batch, allowance)}
     del others[CELLS]
     return min(told) <= _FREE_ERROR * min(anew, *others.values())
 
 
 def best_for_search(batch: AskedBatch, allowance: Allowance) -> Choice:
-    """Return what answers a batch that is searched, and the error to expect of the models that are left in the end.
+    """Return the choice for a searched batch, and the expected error of the models left at the end.
 
-    Cells in rounds (`in_rounds`), or one cube for all where that errs less: of what else may answer nobody knows how
-    gaps go together, and it answers only where models are too few for cells, or none may be believed. It spends what
-    the batch would that is not searched.
+    Cells in rounds (`in_rounds`), or one cube for all where that errs less. Other mechanisms give no joint distribution
+    of gaps, and answer only where there are too few models for cells, or no cells may be trusted. The epsilon spent is
+    that of the same batch without a search.
     """
     plain = best_for(batch, allowance)
     if allowance.promise == "guaranteed" or not _may_be_cells(batch):
@@ -160,19 +161,19 @@ def best_for_search(batch: AskedBatch, allowance: Allowance) -> Choice:
 
 
 def in_rounds(queries: int, epsilon: float, limit: Limit) -> tuple[list[int], float]:
-    """Return how many candidates are left after each round but the last one, and what epsilon each round spends.
+    """Return the numbers of candidates left after each round but the last, and the epsilon of each round.
 
-    One round where what a batch gives away is limited.
+    One round where a reveal limit binds.
     """
     left = [each for each in _LEFT if each < queries and limit.accuracy >= one_person(epsilon)]
     return left, math.nextafter(epsilon / (len(left) + 1), 0.0) if left else epsilon
 
 
 def _error_of_rounds(batch: AskedBatch, allowance: Allowance) -> float:
-    """Predict the error of the models that are left in the end, which each round tells of: (sum of e^-2)^(-1/2).
+    """Predict the error of the models left at the end: (sum of e^-2)^(-1/2) over rounds, times `_LEFT_OVER`.
 
-    Nobody knows which these are: models all over the batch are taken for them. They are left since noise has made their
-    gaps small, and err `_LEFT_OVER` times as much.
+    Models spread evenly over the batch stand in for the unknown survivors, which survived because noise shrank their
+    gaps.
     """
     few, (left, epsilon), information = batch.few, in_rounds(batch.queries, allowance.epsilon, allowance.limit), 0.0
     for count in (batch.queries, *left):
@@ -184,25 +185,25 @@ def _error_of_rounds(batch: AskedBatch, allowance: Allowance) -> float:
 
 
 def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> Choice:
-    """Return which mechanism errs least about this very batch, by its predictions: what `best` has named, or another.
+    """Return the mechanism with the least predicted error for this batch: `name`, or a contender.
 
-    All that contend cost the same, epsilon alone. Only a mechanism that adds noise to gaps, sums or attributes has
-    contenders here; epsilon is finite.
+    All contenders cost epsilon alone. Only mechanisms that add noise to gaps, sums or attributes have contenders;
+    epsilon is finite.
     """
     if allowance.promise == "guaranteed":
         return _surest(batch, name, allowance)
     if name != RESPONSE and not is_purely_noisy(name.removesuffix(SHRUNK)):
         return Choice(name, math.inf, allowance.epsilon, _reveals_little(batch, name, allowance))
     allowance = replace(allowance, delta=0.0)
-    # Counts are moved one by one, by less than models together: of those that share much a limit leaves nothing else.
+    # Counts are shrunk one by one, by less than joint models: for similar models a limit excludes everything else.
     errors = {name: _error_of_noise(batch, name, allowance, shrinks=not allowance.binds())}
     errors |= _contenders(batch, allowance)
     if name != RESPONSE and not allowance.binds():
         errors[RESPONSE] = _HALVED * _error_of_noise(batch, RESPONSE, allowance)
     if name == RESPONSE or MECHANISM_LAWS[name.removesuffix(SHRUNK)].interval is None:
-        errors[name] *= _HALVED  # the one publishes A, others have no interval and err far more at times
+        errors[name] *= _HALVED  # publishes A, or has no interval and sometimes errs far more
     if allowance.binds() and math.isfinite(errors[CELLS]) and not _is_worth_it(batch, name, allowance):
-        # Cells that are few enough stay within the limit where nothing else did, or nothing worth its price.
+        # Few enough cells stay within the limit where no other mechanism does, or none worth its price.
         del errors[name]
     least = _least(batch, errors, allowance)
     is_within = least != name or _reveals_little(batch, name, allowance)
@@ -210,11 +211,11 @@ def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> Choice:
 
 
 def _least(batch: AskedBatch, errors: Mapping[str, float], allowance: Allowance) -> str:
-    """Return the name of the least error, or cells where they are as good as that or answer more than these alone."""
+    """Return the name with the least error; cells if they tie, or if they also answer other metrics of these models."""
     least = min(errors, key=lambda one: errors[one])
     if errors[CELLS] <= _TIE * errors[least]:
-        least = CELLS  # whose counts answer later batches for nothing
-    # Cells by label answer the other metrics of these models for nothing; what else is best answers this one alone.
+        least = CELLS  # their counts answer later batches free
+    # Cells by label answer the other metrics of these models free; any other mechanism answers this metric alone.
     of_several = len({find_metric(metric).strata for metric in batch.metrics}) > 1
     if of_several and math.isfinite(errors[CELLS]):
         (of_cells,) = predicted_with(batch.few, [planned(batch.few, allowance.epsilon, allowance.limit)])
@@ -224,10 +225,7 @@ def _least(batch: AskedBatch, errors: Mapping[str, float], allowance: Allowance)
 
 @kept
 def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> Choice:
-    """Return what promises the least half-width: what `best` has named, counts, a cube or two, or noisy attributes.
-
-    Within the limit; `best` has named what is, or what gives away least.
-    """
+    """Return the mechanism with the least guaranteed half-width within the limit; `name` if there is none."""
     limit, names = allowance.limit, [name]
     if not allowance.binds():
         names.append(RESPONSE)
@@ -239,33 +237,36 @@ def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> Choice:
     widths = {each: half_widths(batch.few, each, *spent) for each in names}
     plain = [widths[each] for each in (_COUNTS, _CUBE.removesuffix(SHRUNK)) if each in widths] or list(widths.values())
     ratios = {each: np.log((width + _LEAST) / (np.min(plain, axis=0) + _LEAST)) for each, width in widths.items()}
-    # Nobody knows how large the group is, nor its gap: nothing is taken for being narrower mostly, and wider at times.
-    least = min(names, key=lambda each: (max(float(ratios[each][1].max()), _AS_NARROW), float(ratios[each][0].mean())))
+    # Group size and gap are unknown: no mechanism wins by being mostly narrower if it is sometimes wider.
+    least = min(
+        names,
+        key=lambda contender: (max(float(ratios[contender][1].max()), _AS_NARROW), float(ratios[contender][0].mean())),
+    )
     is_within = least != name or _reveals_little(batch, name, allowance)
     return Choice(least, float(np.mean(widths[least])), allowance.epsilon, is_within)
 
 
 def _is_worth_it(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
-    """Say whether a row of `standings` stays within the limit and errs no more than the midpoint."""
+    """Return whether a row of `standings` stays within the limit and errs no more than the midpoint."""
     asked = batch.metric, batch.people, batch.queries, allowance.epsilon, 0.0, allowance.limit.shares
     worth = name.endswith(SHRUNK) or any(row.name == name and row.worst_ratio <= 1 for row in standings(*asked))
     return worth and _reveals_little(batch, name, allowance)
 
 
 def _reveals_little(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
-    """Say whether a row of `standings` stays within the limit."""
+    """Return whether a row of `standings` stays within the limit."""
     return not allowance.binds() or allowance.reveals(batch, name.removesuffix(SHRUNK)) <= allowance.limit.accuracy
 
 
 def is_purely_noisy(name: str) -> bool:
-    """Say whether a mechanism adds noise to gaps or sums, and needs no delta."""
+    """Return whether a mechanism adds noise to gaps or sums, and needs no delta."""
     law = MECHANISM_LAWS[name]
     return law.noise_on in ("gaps", "sums") and not law.needs_delta
 
 
 @kept
 def _contenders(batch: AskedBatch, allowance: Allowance) -> dict[str, float]:
-    """Predict the errors of cells, infinite where they do not serve, and of a cube and two, if within the limit."""
+    """Predict the errors of cells (infinite if unusable) and of one and two cubes if within the limit."""
     may_be_cells = _may_be_cells(batch)
     errors = {CELLS: math.inf}
     if may_be_cells:
@@ -281,18 +282,18 @@ def _contenders(batch: AskedBatch, allowance: Allowance) -> dict[str, float]:
 
 @kept
 def _may_be_cells(batch: AskedBatch) -> bool:
-    """Say whether a batch has as many different models as cells answer."""
+    """Return whether a batch has at least `CELLS_FROM` different models."""
     return len({model.tobytes() for model in batch.few.predictions}) >= CELLS_FROM
 
 
 def _may_be_split(batch: AskedBatch) -> bool:
-    """Say whether a batch is small enough to be held several times, as two cubes do; of more the noise is little."""
+    """Return whether a batch fits into memory several times, as two cubes need; a larger one has little noise."""
     return batch.few is batch or batch.predictions.size <= _SPLIT
 
 
 @kept
 def _is_within(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
-    """Say whether a cube, or two, reveal no more than the limit: whatever so many models may be, or these."""
+    """Return whether one or two cubes stay within the limit, for any batch of this size or for this one."""
     most = allowance.limit.accuracy
     if not allowance.binds() or allowance.reveals(batch, name) <= most:
         return True
@@ -307,15 +308,12 @@ def _is_within(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
 
 
 def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrinks: bool = True) -> float:
-    """Predict the error of noise on each gap, or on N0 and each sum, where answers are moved towards no gap or are not.
-
-    Noise counts as Gaussian noise with the same median of its size would.
-    """
+    """Predict the error of noise on each gap, or on N0 and each sum, as of Gaussian noise with the same median."""
     batch = batch.few
     m, epsilon, shares = batch.queries, allowance.epsilon, allowance.limit.shares
     errors = []
     for number, stratum in enumerate(batch.strata):
-        # Of two parts the first stands for both.
+        # The first of two parts stands for both.
         n, of_size = stratum.people, 0.0
         mechanism = name.removesuffix(SHRUNK)
         if MECHANISM_LAWS[mechanism].noise_on == "gaps":
@@ -335,38 +333,38 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
 
 @kept
 def _squares(batch: AskedBatch, number: int) -> NDArray[np.float64]:
-    """Return l of the models' values in one of the strata, `directions_of`."""
+    """Return the eigenvalues l (`directions_of`) of the models' values in one stratum."""
     return directions_of(batch.strata[number].gram[: batch.queries, : batch.queries])[0]
 
 
 def _size(law: Law) -> float:
-    """Return the deviation of Gaussian noise of the same median."""
+    """Return the deviation of Gaussian noise with the same median absolute value."""
     return law.median_abs() / _MEDIAN
 
 
 _LEFT = (8, 2)
-"""How many candidates are left after a round."""
+"""Numbers of candidates left after each round."""
 
 _LEFT_OVER = 1.25
-"""Of 8 trees, and of 20 thresholds of one score, of 1,000 and 10,000 people of Adult, it has been 1.0 to 1.8 times."""
+"""Ratio by which selected candidates err more; 1.0 to 1.8 for 8 trees and 20 thresholds, 1,000 and 10,000 of Adult."""
 
 _RUNG, _NEARER = 2.0, (2.0**0.5, 2.0**0.25)
-"""How many times the next smaller epsilon one is that is tried, and how many times the best one its neighbours are."""
+"""Ratio of neighbouring epsilons on the first grid; `_NEARER`: ratios of the refinement steps around the best."""
 
 _LEAST_SPENT = 2.0**-5
-"""No smaller epsilon is tried, where a limit binds each."""
+"""Smallest epsilon tried where a limit binds at every epsilon."""
 
 _SPLIT = 2**23
-"""Predictions of a batch that two cubes answer."""
+"""Most predictions of a batch that two cubes answer."""
 
 _AS_NARROW = 0.05
-"""A logarithm: a twentieth wider is as narrow."""
+"""Log-ratio of half-widths below which two intervals count as equally narrow: 5%."""
 
 _STEP = 2.0**-20
-"""Of a grid as fine as any that is drawn on."""
+"""Step of a grid as fine as any on which noise is drawn."""
 
 _LEAST = 1e-30
-"""No number is divided by less."""
+"""Smallest divisor."""
 
 _MEDIAN = 0.6745
-"""Of the size of Gaussian noise with deviation 1."""
+"""Median absolute value of a standard normal number."""

@@ -1,18 +1,17 @@
-"""What binds a curator to whom it answers about and to its noise, before anybody asks: hashes, which tell neither.
+"""Commit a curator to its records' attributes and its noise before any request: hashes, which reveal neither.
 
 **Rows.** Each row is public bytes and a secret attribute in {0, 1}. A leaf is SHA-256(0 | salt | attribute | row), and
 a node SHA-256(1 | left | right); a tree of n > 1 leaves has the largest power of two below n on its left (RFC 6962,
 section 2.1). To find another set of attributes, or another number of them, with one root is to find a collision of
-SHA-256: leaves and nodes begin otherwise, and salts and attributes have one length. The salts are 32 bytes each,
+SHA-256: leaves and nodes begin differently, and salts and attributes have one length. The salts are 32 bytes each,
 pseudo-random in a key that stays secret: without them the two attributes that a row may have could both be tried.
 
 **Noise.** The seed is 32 random bytes, so that SHA-256(2 | seed) tells nothing of it. A request's noise is made of
 HMAC-SHA-256(seed, length of its name | name | nonce). The nonce is the developer's: a curator who has committed to the
-seed does not know what noise a request will have, and has one noise for it, not the best of several; one who knew all
+seed does not know a request's noise beforehand, and has one noise for it, not the best of several; one who knew all
 requests beforehand could try seeds until it likes their noise. Names and nonces travel as one request id.
 
-What is bound is what was true for the curator when it committed: that its attributes are people's own, nothing here
-says.
+The commitment binds the curator's own data: nothing here shows that the attributes are people's true ones.
 """
 
 from __future__ import annotations
@@ -33,19 +32,15 @@ _LEAF, _NODE, _SEED = b"\x00", b"\x01", b"\x02"
 
 
 class CommitmentError(UserError):
-    """A commitment that is not one to these rows. Its text is one line, and a function of public numbers alone."""
+    """A commitment that does not match these rows. Its text is one line, and a function of public numbers alone."""
 
 
 @dataclass(frozen=True)
 class Commitment:
-    """What is published before anybody asks.
+    """A commitment, published before any request.
 
-    Attributes
-    ----------
-    rows : how many there are.
-    rows_digest : of what is public of them, in their order.
-    root : of the tree over salted rows and attributes.
-    seed_digest : of the noise's seed.
+    `rows`: the number of rows. `rows_digest`: of the public part of the rows, in their order. `root`: of the tree over
+    salted rows and attributes. `seed_digest`: of the noise's seed.
     """
 
     rows: int
@@ -54,7 +49,7 @@ class Commitment:
     seed_digest: bytes
 
     def require(self, rows: Sequence[bytes]) -> None:
-        """Raise CommitmentError unless it is a commitment to these rows, whatever their attributes."""
+        """Raise CommitmentError unless this is a commitment to these rows, with any attributes."""
         if self.rows != len(rows):
             raise CommitmentError(f"the commitment is to {self.rows:,} rows, not to {len(rows):,}")
         if any(len(part) != DIGEST_BYTES for part in (self.rows_digest, self.root, self.seed_digest)):
@@ -63,7 +58,7 @@ class Commitment:
             raise CommitmentError("the commitment is to other rows")
 
     def is_opened(self, rows: Sequence[bytes], attributes: Sequence[int], seed: bytes, salt_key: bytes) -> bool:
-        """Say whether it is the commitment to these rows with these attributes, and to this seed."""
+        """Return whether this is the commitment to these rows with these attributes, and to this seed."""
         try:
             return commit(rows, attributes, seed, salt_key) == self
         except CommitmentError:
@@ -71,7 +66,7 @@ class Commitment:
 
 
 def commit(rows: Sequence[bytes], attributes: Sequence[int], seed: bytes, salt_key: bytes) -> Commitment:
-    """Commit to rows, at least one, with their attributes, and to a seed.
+    """Return the commitment to at least one row with its attributes, and to a seed.
 
     CommitmentError unless each row has one attribute, 0 or 1.
     """
@@ -85,7 +80,7 @@ def commit(rows: Sequence[bytes], attributes: Sequence[int], seed: bytes, salt_k
 
 
 def digest_of_seed(seed: bytes) -> bytes:
-    """Return what is published of a seed."""
+    """Return the published digest of a seed."""
     return hashlib.sha256(_SEED + seed).digest()
 
 
@@ -103,25 +98,25 @@ def salt(key: bytes, number: int) -> bytes:
 
 
 def digest_of(rows: Sequence[bytes]) -> bytes:
-    """Return the digest of what is public of rows: each with its length, so that no two lists are alike."""
+    """Return the digest of the rows' public bytes, each prefixed with its length, so that no two lists collide."""
     return hashlib.sha256(b"".join(len(row).to_bytes(8, "big") + row for row in rows)).digest()
 
 
 def noise_key(seed: bytes, name: str, nonce: bytes) -> bytes:
-    """Return what a request's noise is made of: 32 bytes, a pseudo-random function of the request and its nonce."""
+    """Return the key of a request's noise: 32 bytes, a pseudo-random function of the request's name and nonce."""
     written = name.encode()
     return hmac.digest(seed, len(written).to_bytes(8, "big") + written + nonce, hashlib.sha256)
 
 
 def request_id(name: str, nonce: bytes) -> str:
-    """Write a request's name and its nonce as one id."""
+    """Return the id that joins a request's name and nonce."""
     return f"{name}.{nonce.hex()}"
 
 
 def name_and_nonce(request_id: str) -> tuple[str, bytes]:
-    """Read a request's name and its nonce off its id; all of one that was written otherwise is the name.
+    """Return the name and nonce of a request id; an id in another format is all name.
 
-    No two ids have both alike: else two requests would have one noise, which is gone from the difference of their
+    No two ids share both: else two requests would have the same noise, which cancels in the difference of their
     answers.
     """
     name, _, written = request_id.rpartition(".")
@@ -130,5 +125,5 @@ def name_and_nonce(request_id: str) -> tuple[str, bytes]:
 
 
 def rows_of(labels: NDArray[np.uint8]) -> list[bytes]:
-    """Write down what is public of a test set's rows: each one's number, and its label, 0 or 1; shape (rows,)."""
+    """Return the public bytes of a test set's rows: number and label of each; labels are 0 or 1, shape (rows,)."""
     return [number.to_bytes(8, "big") + bytes([label]) for number, label in enumerate(labels.tolist())]

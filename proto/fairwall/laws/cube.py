@@ -1,4 +1,4 @@
-r"""Noise from a cube: whatever one person moves by at most 1 in each coordinate is hidden at one price, however many.
+"""Noise from a cube: one privacy price for any number of coordinates that one person moves by at most 1 each.
 
 The mechanism is the K-norm mechanism of Hardt and Talwar (STOC 2010) with the cube as its ball: for numbers x in d
 coordinates that one person moves by at most 1 each, all at once, noise of density proportional to exp(-eps max_j |z_j|)
@@ -7,29 +7,29 @@ costs eps, since max |z + v| <= max |z| + max |v|.
 **What one flip moves.** Of a stratum's values v (public, in [0, 1]) take for each model j the midrange c_j and the
 half-range D_j over all its people. A flip moves nu_j = (sum over a=0 of (v_j - c_j)) / D_j by (v_j(i) - c_j) / D_j for
 one person i: by at most 1. N0 is the same sum of a model that is 1 for everybody, with c = 0 and D = 1: one coordinate
-more. A model that predicts the same for everybody has no nu (its sum is c_j N0), and one whose nu_j is another's, or
-its negative, needs none of its own (`coordinates`).
+more. A model that predicts the same for everybody has no nu (its sum is c_j N0), and one whose nu_j equals another's,
+or its negative, shares the coordinate (`coordinates`).
 
 **No rounding of secrets.** Each person's (v_j - c_j) / D_j is rounded to whole steps of a grid with 1/h steps to 1,
 before anything is added up: k from -1/h to 1/h. Their sum over a=0 is a whole number, exactly, and moves by at most 1/h
-steps. So the discrete law P(z) ~ exp(-lambda max |z|) on the grid costs lambda / h: it is lambda = eps h, with no
-allowance. Whoever rounds the sum instead needs one: two whole numbers rint(y) and rint(y') are apart by at most
+steps. So the discrete distribution P(z) ~ exp(-lambda max |z|) on the grid costs lambda / h: lambda = eps h, with no
+allowance. Rounding the sum instead would need one: two whole numbers rint(y) and rint(y') differ by at most
 floor(|y - y'|) + 1, which is more than 1/h where 1/h is not whole, or where float64 adds anything to |y - y'|. With 1/h
 whole and an error below one step that is 1/h + 1 steps, lambda = eps h / (1 + h). Rounding people moves a group's mean
 by at most h D_j / 2, and its sum by n D_j h / 2.
 
-**The law is a mixture.** With r = e^-lambda, r^M = (1 - r) sum over t >= M of r^t. Hence for M = max |z|
+**The distribution is a mixture.** With r = e^-lambda, r^M = (1 - r) sum over t >= M of r^t. Hence for M = max |z|
 
     exp(-lambda M) = (1 - r) sum over t of r^t (2t+1)^d [1{M <= t} / (2t+1)^d]:
 
-draw T with P(T = t) ~ r^t (2t+1)^d, then every coordinate evenly from -T..T. (The largest is then at most T, and T only
-one of many that may have made it: P(M = m) ~ ((2m+1)^d - (2m-1)^d) r^m.)
+draw T with P(T = t) ~ r^t (2t+1)^d, then every coordinate uniformly from -T..T. (The largest is then at most T, and
+T only one of many that may have made it: P(M = m) ~ ((2m+1)^d - (2m-1)^d) r^m.)
 
 **Drawing T.** A sum G of d+1 geometric numbers has P(G = t) ~ r^t (t+1)...(t+d). Keep it with probability
 
     (t + 1/2)^d / ((t+1)...(t+d)),    else draw again:
 
-what is kept has P(t) ~ r^t (t + 1/2)^d ~ r^t (2t+1)^d. The factors (2t+1)/(2t+2k), k = 1..d, are probabilities, so that
+the kept ones have P(t) ~ r^t (t + 1/2)^d ~ r^t (2t+1)^d. The factors (2t+1)/(2t+2k), k = 1..d, are probabilities, so
 d coins of whole odds decide it: no number is rounded. About exp(-d lambda/2) of all are kept.
 
 **One coordinate.** On a fine grid T lambda is Gamma(d+1), and a coordinate, in units of 1/lambda, has with Q the
@@ -42,27 +42,27 @@ the largest of those before it is M, has with a = d-k+1
 
     P(|X_k| <= x) = x/a Q(a, M) / Q(a+1, M) for x <= M, else 1 - (Q(a+1, x) - (x/a) Q(a, x)) / Q(a+1, M).
 
-**N0.** As one more coordinate it costs the others (d+2)/(d+1) of noise, and its own is as large as theirs. Apart, with
-the share w of epsilon, it costs them 1/(1-w). An error of N0 counts delta = |mean - c| / D times as much as one of nu.
-With w = `share_of_size` the first way has the smaller median error up to d = 25, by 42% where d = delta = 1, whatever
-delta is (but for one percent at d = 25, delta = 1). Beyond, the second's is at most 9% larger and up to 12% smaller,
+**N0.** As one more coordinate it costs the others (d+2)/(d+1) of noise, and its own is as large as theirs. Separately,
+with the share w of epsilon, it costs them 1/(1-w). An error of N0 counts delta = |mean - c| / D times as much as one of
+nu. With w = `share_of_size` the first way has the smaller median error up to d = 25, by 42% where d = delta = 1, at any
+delta (but for one percent at d = 25, delta = 1). Beyond, the second's is at most 9% larger and up to 12% smaller,
 and N0, which an account's later batches need too, is known 1.4 times better at d = 26 and 5.6 times at d = 400. (Where
-epsilon is so large that N0 is as good as exact once it is rounded, the second would be better for few sums too.)
+epsilon is so large that N0 is exact once rounded, the second would be better for few sums too.)
 
-**Staircases.** For few sides and a large epsilon sizes of all kinds are too many. Let L = 1/h steps be what one person
-moves a coordinate by, g a whole number from 1 to L, and T only one of T_k = g + k L, k = 0, 1, ..., with
+**Staircases.** For few sides and a large epsilon the mixture over all sizes wastes noise. Let one person move a
+coordinate by L = 1/h steps, g be a whole number from 1 to L, and T only one of T_k = g + k L, k = 0, 1, ..., with
 
     P(k) ~ e^(-eps k) (2 T_k + 1)^d,    so that    P(z) ~ sum over T_k >= M of e^(-eps k) ~ e^(-eps k(M)),
 
 k(M) the least k with T_k >= M = max |z|. One person moves M by at most L steps, and so k(M) by at most one: the loss is
-at most eps, and eps from M = g to g + 1. (Were sizes less than L apart, k(M) would move by two at times.) Of one side
+at most eps, and eps from M = g to g + 1. (Were sizes less than L apart, k(M) would move by two at times.) For one side
 it is the staircase mechanism of Geng and Viswanath (ISIT 2014). In units of what a person moves by, with gamma = g/L, T
 is gamma + k and P(k) ~ e^(-eps k) (gamma + k)^d.
 
 gamma is a function of d and epsilon, which are public: of the multiples of 1/32 the one with the least mean of median
-and root mean square, which is by what `fairwall.laws.standings` ranks; but for those of which draws would take long,
-and those of which 95% of a coordinate's noise reaches farther than with all sizes. (Of two coordinates that err
-together, as N0 and a sum do, 95% may reach up to 1.08 times as far, at eps = 3.7 for d = 2.) With it, that mean is less
+and root mean square, the ranking criterion of `fairwall.laws.standings`; except those whose draws would take long,
+and those where 95% of a coordinate's noise reaches farther than with all sizes. (Of two coordinates that err
+together, as N0 and a sum do, 95% may reach up to 1.08 times as far, at eps = 3.7 for d = 2.) That mean is then less
 than with all sizes by a factor of (eps = 1, 2, 3, 5, 7)
 
     1.06, 1.25, 1.26, 1.81, 2.60 for d = 1,    1.01, 1.04, 1.16, 1.36, 1.79 for 2,    1.00, 1.04, 1.08, 1.14, 1.48 for 3
@@ -73,7 +73,7 @@ Staircases are taken for up to `STAIRS` sides and where that factor is at least 
 
 **Drawing k.** A sum G of d+1 geometric numbers of ratio e^-eps has P(G = k) ~ e^(-eps k) (k+1)...(k+d). Keep it with d
 coins of whole odds (2 T_k + 1) / (c (k+j)), j = 1..d, c = max(2L, 2g+1): probabilities, as 2g + 1 <= c j and 2L <= c.
-(g = 0 and L = 1 are sizes of all kinds.) At a large epsilon about gamma^d / d! of all are kept.
+(g = 0 and L = 1 give all sizes.) At a large epsilon about gamma^d / d! of all are kept.
 """
 
 from __future__ import annotations
@@ -94,33 +94,31 @@ from fairwall.laws.decimals import least_scale
 from fairwall.laws.noise import Scaled
 
 TOGETHER = 25
-"""Up to so many sums N0 is one more coordinate of theirs; beyond, it has noise of its own."""
+"""Most sums for which N0 is another coordinate of their cube; beyond, N0 has separate noise."""
 
 STAIRS = 3
-"""Up to so many sides sizes may be a staircase's."""
+"""Most sides of a cube with a staircase of sizes."""
 
 _WORTH, _NO_STAIR = 1.03, 0.5
-"""How many times less the noise must be for that; at this epsilon it is not yet."""
+"""Least factor by which a staircase must reduce the noise; and an epsilon up to which it does not."""
 
 _GAMMAS, _KEPT = (np.arange(1, 33) / 32).tolist(), 1 / 4000
-"""What gamma may be, where so many of all sizes that are drawn are kept: a draw takes some milliseconds at most."""
+"""Candidates for gamma; and the least acceptance rate of draws, so that a draw takes some milliseconds at most."""
 
 _REACHED = 0.95
-"""The level of intervals: so much of a coordinate's noise must not reach farther."""
+"""Level of intervals, at which a staircase's noise must not reach farther than that of all sizes."""
 
 _NEGLIGIBLE = 60.0
-"""Of sizes this number of scales farther out than the least nothing is seen."""
+"""Distance from the least size, in scales, beyond which sizes are ignored."""
 
 
 @dataclass(frozen=True)
 class CubeScales:
-    """The noise of one batch.
+    """Noise of one batch.
 
-    Parameters
-    ----------
-    scale, sides : of the cube: 1/lambda, where a person moves each coordinate by at most 1, and d.
-    size : of Laplace noise on N0 apart; None where N0 was bought before or is the cube's first coordinate.
-    together : whether it is that.
+    `scale`, `sides`: of the cube: 1/lambda, where a person moves each coordinate by at most 1, and d. `size`: scale of
+    separate Laplace noise on N0; None where N0 was bought before or is the cube's first coordinate. `together`: whether
+    N0 is the cube's first coordinate.
     """
 
     scale: float
@@ -130,7 +128,7 @@ class CubeScales:
 
     @property
     def law(self) -> CubeNoise:
-        """Return the noise on a coordinate: that of a staircase where it is worth it."""
+        """Return the noise on a coordinate: a staircase's where that pays."""
         law = CubeNoise(self.scale, max(self.sides, 1))
         stair = 1 / self.scale if self.scale else 0.0
         worth = law.sides <= STAIRS and stair > _NO_STAIR and _best_stairs(law.sides, stair)[1] >= _WORTH
@@ -140,7 +138,7 @@ class CubeScales:
 def cube_scales(sums: int, epsilon: float, *, size_known: bool = False) -> CubeScales:
     """Return the noise that makes a batch epsilon-private; none for an infinite epsilon.
 
-    Released are d different centred sums of the stratum, see `coordinates`, and N0, unless it was bought before.
+    The release is d different centred sums of the stratum, see `coordinates`, and N0, unless it was bought before.
     """
     require_batch(max(sums, 1), epsilon)
     together = not size_known and sums <= TOGETHER
@@ -153,7 +151,7 @@ def cube_scales(sums: int, epsilon: float, *, size_known: bool = False) -> CubeS
 
 
 def cube_loss(sums: int, epsilon: float, *, size_known: bool = False) -> float:
-    """Return what `cube_scales` cost two neighbours one of whose sums moves fully, whatever the counts."""
+    """Return the privacy loss of `cube_scales` for neighbours with one sum moving fully, at any counts."""
     scales = cube_scales(sums, epsilon, size_known=size_known)
     if math.isinf(epsilon):
         return math.inf
@@ -162,18 +160,14 @@ def cube_loss(sums: int, epsilon: float, *, size_known: bool = False) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """What a stratum's values are in units of a flip. Public.
+    """A stratum's values in units of one flip. Public.
 
     Parameters
     ----------
-    centres, halves : ndarray of float64
-        c and D of each model, shape (k,).
-    kept : ndarray of intp
-        Whose values are the coordinates, shape (d,).
-    place : ndarray of intp
-        Whose coordinate is each model's, shape (k,): from 0 to d-1, -1 where it predicts the same for all.
-    sign : ndarray of float64
-        1, or -1 for a coordinate's negative, shape (k,); 0 where it predicts the same for all.
+    centres, halves : c and D of each model, shape (k,).
+    kept : the models whose values are the coordinates, shape (d,).
+    place : each model's coordinate, 0 to d-1, shape (k,); -1 where it predicts the same for all.
+    sign : 1, or -1 for a coordinate's negative, shape (k,); 0 where it predicts the same for all.
     step : h: a power of two, at most 1.
     """
 
@@ -186,7 +180,7 @@ class Coordinates:
 
     @property
     def sides(self) -> int:
-        """How many coordinates there are: d."""
+        """The number of coordinates: d."""
         return len(self.kept)
 
     def sums(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,22 +191,16 @@ class Coordinates:
         return told
 
     def of_sums(self, people: float, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coordinates' sums over so many people, shape (d,), from those of their values, shape (k,).
-
-        Of decisions that is what their own steps add up to.
-        """
+        """Return the coordinates' sums over people, shape (d,), from values' sums, shape (k,); exact for decisions."""
         told: NDArray[np.float64] = (self.sign * (sums - self.centres * people))[self.kept] / self.halves[self.kept]
         return told
 
     def of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what some people count in each coordinate, shape (d, b), by their values, shape (k, b).
-
-        Whole numbers, from -1/h to 1/h.
-        """
+        """Return some people's contributions, whole numbers in -1/h .. 1/h, shape (d, b), from values, shape (k, b)."""
         return self._of(values[self.kept], self.kept)
 
     def pieces(self, pieces: Iterable[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
-        """Give what everybody counts in some coordinates at a time, shape (r, n), by pieces of rows of their values."""
+        """Yield everybody's contributions to some coordinates at a time, shape (r, n), from rows of values."""
         first = 0
         for values in pieces:
             kept = self.kept[(self.kept >= first) & (self.kept < first + len(values))]
@@ -225,9 +213,9 @@ class Coordinates:
 
 
 def coordinates(pieces: Iterable[NDArray[np.float64]], step: float) -> Coordinates:
-    """Turn the values of everybody in a stratum into coordinates that one person moves by at most 1.
+    """Return the values of everybody in a stratum as coordinates that one person moves by at most 1.
 
-    They come in pieces of some rows, shape (r, n), k in all. The step is h: a power of two, at most 1.
+    The values come in pieces of some rows, shape (r, n), k in all. The step is h: a power of two, at most 1.
     """
     about, keys = list[NDArray[np.float64]](), list[bytes]()
     for values in pieces:
@@ -235,12 +223,11 @@ def coordinates(pieces: Iterable[NDArray[np.float64]], step: float) -> Coordinat
         centres, halves, signs = (least + most) / 2, (most - least) / 2, np.zeros(len(values))
         telling = np.flatnonzero(halves > 0)
         steps = _steps(values[telling], centres[telling], halves[telling], step)
-        # A mirror image is the same coordinate: the one that adds up to more than 0, or of which the first person with
-        # a number other than 0 has more.
+        # A mirror image shares the coordinate, signed so that its sum is above 0 or, at 0, its first nonzero number is.
         first = steps[np.arange(len(steps)), np.argmax(steps != 0, axis=1)]
         more = steps.sum(axis=1)
         signs[telling] = np.sign(np.where(more == 0, first, more))
-        # By a digest: rows compare as one thing each. Adding 0.0 takes the sign from zeros.
+        # Rows are compared by digest. Adding 0.0 takes the sign from zeros.
         own = (
             blake3((sign * told + 0.0).data.cast("B")).digest()
             for sign, told in zip(signs[telling], steps, strict=True)
@@ -258,7 +245,7 @@ def told_apart(
     keys: Sequence[bytes],
     step: float,
 ) -> Coordinates:
-    """Give models their coordinates, by the ends of their values and a key that those have in common who share one."""
+    """Return the coordinates of models, from the ends of their values; models with equal keys share one."""
     centres, halves = (least + most) / 2, (most - least) / 2
     seen: dict[bytes, int] = {}
     place, kept = np.full(len(keys), -1, np.intp), list[int]()
@@ -280,10 +267,11 @@ def _steps(
 
 @dataclass(frozen=True)
 class CubeNoise(Scaled):
-    """One coordinate of the cube's noise: density Q(d, |x|/scale) / (2 d scale), Laplace where d = 1; or a staircase's.
+    """Noise on one coordinate of a cube: all sizes, or a staircase's.
 
-    The scale is 1/lambda, at least 0, and d is how many `sides` the cube has, at least 1. Where `stair` is above 0 it
-    is what one person moves, in scales, and sizes are so far apart; 0 is for sizes of all kinds.
+    With all sizes the density is Q(d, |x|/scale) / (2 d scale), Laplace where d = 1. The scale is 1/lambda, at least 0;
+    `sides` is d, at least 1. `stair` is 0 for all sizes; above 0 it is the distance a person moves a coordinate, in
+    scales, and the spacing of sizes.
     """
 
     sides: int
@@ -298,7 +286,7 @@ class CubeNoise(Scaled):
 
     @property
     def gamma(self) -> float:
-        """The least size of a staircase, in units of what one person moves; 0 for sizes of all kinds."""
+        """The least size of a staircase, in units of one person's move; 0 for all sizes."""
         return _best_stairs(self.sides, self.stair)[0] if self.stair else 0.0
 
     @property
@@ -306,7 +294,7 @@ class CubeNoise(Scaled):
         return _best_stairs(self.sides, self.stair)[2]
 
     def sizes(self, edges: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what T may be and how likely each is: a staircase's sizes, else one between any two quantiles.
+        """Return sizes T and their probabilities: a staircase's sizes, else one between any two quantiles.
 
         The edges are those quantiles' probabilities, ascending from 0 to 1.
         """
@@ -317,7 +305,7 @@ class CubeNoise(Scaled):
         return self.scale * gammaincinv(self.sides + 1, (edges[1:] + edges[:-1]) / 2), np.diff(edges)
 
     def draw_sizes(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Return independent T of the given shape; a draw's coordinates are even between -T and T."""
+        """Return independent T of the given shape; a draw's coordinates are uniform between -T and T."""
         if not self.stair:
             return rng.gamma(self.sides + 1, self.scale, size)
         drawn: NDArray[np.float64] = rng.choice(self.scale * self._stairs.sizes, size, p=self._stairs.weights)
@@ -327,7 +315,7 @@ class CubeNoise(Scaled):
         y, d = np.abs(x) / self.scale, self.sides
         if self.stair:
             stairs = self._stairs
-            # Beyond the sizes that are kept, each further one has e^-eps of the density, about.
+            # Beyond the sizes kept, the density falls by about e^-eps per size.
             further = np.maximum(np.ceil((y - stairs.sizes[-1]) / self.stair), 0.0)
             k = np.minimum(np.searchsorted(stairs.sizes, y), stairs.sizes.size - 1)
             return np.asarray(np.log(stairs.slopes[k] / (2 * self.scale)) - self.stair * further)
@@ -335,7 +323,7 @@ class CubeNoise(Scaled):
 
         upper = gammaincc(d, y)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # Far out, where Q is no float64 number any more: the first terms of Gamma(d, y) for y well above d.
+            # Far out, where Q underflows: the first terms of Gamma(d, y) for y well above d.
             far = (d - 1) * np.log(y) - y - gammaln(d) - np.log1p(-(d - 1) / y)
             log: NDArray[np.float64] = np.where(upper > 1e-290, np.log(upper), far)
         return log - math.log(2 * d * self.scale)
@@ -362,16 +350,16 @@ class CubeNoise(Scaled):
         return below
 
     def reach(self, level: float) -> float:
-        """Return what the noise is at most, either way, with a probability of the level, in (0, 1)."""
+        """Return the bound on the noise's absolute value that holds with a probability of the level, in (0, 1)."""
         if self.stair:
             return self.scale * self._stairs.reach(level)
         return self.scale * _reach(self.sides, level)
 
 
 class Stairs(NamedTuple):
-    """A staircase's sizes in scales, ascending, but for what is next to impossible; how likely each is; and sums.
+    """A staircase's sizes in scales, ascending, without practically impossible ones; their weights w_k; and tail sums.
 
-    `left` is of w_k and `slopes` of w_k / T_k over all from each k on, with a 0 at the end.
+    `left` has the sum of w_k and `slopes` that of w_k / T_k from each k on, with a 0 at the end.
     """
 
     sizes: NDArray[np.float64]
@@ -381,7 +369,7 @@ class Stairs(NamedTuple):
 
     @classmethod
     def of(cls, sizes: NDArray[np.float64], weights: NDArray[np.float64]) -> Stairs:
-        """Add up."""
+        """Return the staircase with its tail sums."""
         left, slopes = (np.append(np.cumsum(of[::-1])[::-1], 0.0) for of in (weights, weights / sizes))
         return cls(sizes, weights, left, slopes)
 
@@ -392,7 +380,7 @@ class Stairs(NamedTuple):
         return found
 
     def reach(self, level: float) -> float:
-        """Return x with P(|X| > x) = 1 - level: it lies on a piece, at whose end that is no more."""
+        """Return x with P(|X| > x) = 1 - level, by the linear piece on which it lies."""
         k = int(np.argmax(self.left[1:] - self.sizes * self.slopes[1:] <= 1 - level))
         return float((self.left[k] - (1 - level)) / self.slopes[k])
 
@@ -409,10 +397,10 @@ def _stairs(sides: int, stair: float, gamma: float) -> Stairs:
 
 @lru_cache(maxsize=1024)
 def _best_stairs(sides: int, stair: float) -> tuple[float, float, Stairs]:
-    """Return gamma, how many times the noise of a staircase is in that of all sizes, and the staircase.
+    """Return gamma, the ratio of the noise with all sizes to a staircase's, and the staircase.
 
-    Where each reaches farther than all sizes do the second is 0. What ledgers hold of N0 is read by gamma: another
-    choice of it would read older ones wrongly.
+    The ratio is 0 if every staircase reaches farther. Ledgers' records of N0 are read by gamma: changing its choice
+    would misread older ones.
     """
 
     def error(law: Stairs | CubeNoise) -> float:
@@ -422,21 +410,21 @@ def _best_stairs(sides: int, stair: float) -> tuple[float, float, Stairs]:
     enough = [gamma for gamma in _GAMMAS if gamma**sides / math.factorial(sides) >= _KEPT]
     found = [(gamma, _stairs(sides, stair, gamma)) for gamma in enough]
     near = [each for each in found if each[1].reach(_REACHED) <= every.reach(_REACHED)]
-    gamma, best = min(near or found, key=lambda each: error(each[1]))
+    gamma, best = min(near or found, key=lambda candidate: error(candidate[1]))
     return gamma, error(every) / error(best) if near else 0.0, best
 
 
 def made_uniform(noise: NDArray[np.float64], scale: float, stair: float = 0.0) -> NDArray[np.float64]:
-    """Make independent numbers that are uniform on [0, 1] out of a cube's noise, a coordinate after the other.
+    """Return independent uniform numbers on [0, 1] from a cube's noise, one coordinate after the other.
 
-    The noise is all coordinates of one draw, shape (d,), its scale is above 0, and `stair` as of `CubeNoise`.
+    The noise is all coordinates of one draw, shape (d,), its scale is above 0, and `stair` is as of `CubeNoise`.
     """
     from scipy.special import gammaincc
 
     x = np.abs(noise) / scale
     before = np.maximum.accumulate(np.append(0.0, x[:-1]))
     if stair:
-        # Given those before it each size is as likely as it makes them.
+        # Given the earlier coordinates, sizes are weighted by their likelihood.
         sizes, weights = _best_stairs(x.size, stair)[2][:2]
         given = weights / sizes ** np.arange(x.size)[:, np.newaxis] * (sizes >= before[:, np.newaxis])
         within = (given * np.minimum(x[:, np.newaxis] / sizes, 1.0)).sum(axis=1) / given.sum(axis=1)
@@ -450,7 +438,7 @@ def made_uniform(noise: NDArray[np.float64], scale: float, stair: float = 0.0) -
 
 
 def _beyond(sides: int, x: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Return P(|X| > x) of sizes of all kinds, in scales."""
+    """Return P(|X| > x) with all sizes; x in scales."""
     from scipy.special import gammaincc
 
     beyond: NDArray[np.float64] = gammaincc(sides + 1, x) - x / sides * gammaincc(sides, x)

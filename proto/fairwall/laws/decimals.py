@@ -1,9 +1,9 @@
-"""Amounts of privacy loss as the decimal numbers that people write, so that they add up exactly.
+"""Exact arithmetic on amounts of privacy loss, as the decimal numbers that people write.
 
 No float64 is 0.1: ten charges of what 0.1 reads as come to a little more than 1, though whoever wrote 0.1 means a tenth
-of 1. So an amount is the shortest decimal that reads back as its float64, which is what Python's `repr`, JSON and most
-languages print, and which is the decimal that was written wherever that has at most 15 digits. It is off the float64 by
-half of its last bit at most, a relative 2^-53.
+of 1. So an amount is the shortest decimal that reads back as its float64, which Python's `repr`, JSON and most
+languages print, and which is the decimal as written if that has at most 15 digits. It differs from the float64 by
+at most half of its last bit, a relative 2^-53.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 EXACT = Context(prec=4000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation, DivisionByZero])
-"""For sums and products of two: the longest have 1,300 digits, and what would be rounded raises instead."""
+"""Context for sums, and for products of two: the longest have 1,300 digits; rounding raises instead."""
 
 _FLOOR = Context(prec=50, rounding=ROUND_FLOOR)
 
@@ -37,7 +37,7 @@ def written(value: float) -> Decimal:
 
 
 def least_scale(epsilon: float, spent: float = math.inf) -> float:
-    """Return the least float64 scale of noise on what one person moves by 1 that costs no more than epsilon's decimal.
+    """Return the least float64 noise scale whose cost is at most epsilon's decimal, for a sensitivity of 1.
 
     Noise of density exp(-|x| / scale) costs 1/scale exactly, and the nearest float64 to 1/epsilon may be too small.
 
@@ -54,23 +54,23 @@ def least_scale(epsilon: float, spent: float = math.inf) -> float:
 
 
 def at_most(value: Decimal) -> float:
-    """Return the largest float64 whose decimal is no more than a value."""
+    """Return the largest float64 whose decimal is at most a value."""
     nearest = float(value)
     return nearest if written(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
 def at_least(value: Decimal) -> float:
-    """Return the smallest float64 whose decimal is no less than a value."""
+    """Return the smallest float64 whose decimal is at least a value."""
     nearest = float(value)
     return nearest if written(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def total(amounts: Iterable[float]) -> float:
-    """Return the smallest float64 that is no less than amounts come to together."""
+    """Return the smallest float64 that is at least the exact sum of amounts."""
     with localcontext(EXACT):
         return at_least(sum(map(written, amounts), Decimal(0)))
 
 
 def part_of(whole: float, parts: int) -> float:
-    """Return the largest float64 that fits into a whole so many times."""
+    """Return the largest float64 that fits `parts` times into a whole."""
     return at_most(_FLOOR.divide(written(whole), Decimal(parts)))

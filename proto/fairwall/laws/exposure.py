@@ -1,38 +1,38 @@
-r"""How many people's attributes a whole batch gives away, at best for an attacker who may choose its predictions.
+"""Estimate the attributes that a single batch reveals to the best known attack, with free choice of predictions.
 
-**The attack.** Nothing else is known but N0, and the laws of all noise are public. Whoever has a budget for m answers
-spends all of it on finding out who is disadvantaged, and guesses for everybody. He is right for the balanced accuracy,
-the mean of both groups' shares; guessing gets 1/2. Where little is told, that grows with the square root of what is
-told about one person, so that it pays to ask about everybody alike: rows that are 0 or 1, as many of each, tossed at
-random. Rows that say much about few, such as weights 1, 2, 4, ... are better only where far more than `reveal_max` is
-lost anyway. (`developer/reveal` plays such attacks, and tests hold these numbers against its figures.) What a row of
-them, or a cell, tells about one person is in `fairwall.laws.looks`.
+**The attack.** The attacker knows only N0 and the distributions of all noise. A budget for m answers is spent on
+finding out who is disadvantaged, with a guess for everybody. Success is the balanced accuracy, the mean of both groups'
+shares guessed right; blind guessing gets 1/2. Where little is told, accuracy grows with the square root of the
+information about one person, so the best attack asks about everybody equally: random rows of as many 0s as 1s. Rows
+that say much about few, such as weights 1, 2, 4, ... are better only where far more than `reveal_max` is lost anyway.
+(`developer/reveal` plays such attacks; tests compare its figures with these.) `fairwall.laws.looks` has what a row, or
+a cell, tells about one person.
 
-**One person.** Whoever is aimed at may be told far more surely than people are on average. N0 is public, so that the
-person's group is told apart by two mixtures of data sets that have the same N0: a person of the other group, among the
-others, has changed places with this one. Such data sets are two flips apart, and what is (epsilon, delta)-private of
-one flip is (2 epsilon, (1 + e^epsilon) delta)-private of two, whence
+**One person.** A targeted person may be identified far more surely than people are on average. N0 is public, so that
+the person's group is distinguished by two mixtures of data sets with the same N0: a person of the other group has
+changed places with this one. Such data sets are two flips apart, and what is (epsilon, delta)-private for one flip is
+(2 epsilon, (1 + e^epsilon) delta)-private for two, whence
 
     1/2 + TV/2 <= (e^(2 epsilon) + (1 + e^epsilon) delta) / (1 + e^(2 epsilon)),
 
-which is also the largest probability at even odds. The two mixtures go together so for whoever knows something of each
-of the others, too, but nothing of two of them that depends on each other: of independent attributes, given how many are
-1, one more is 1 where the number is one larger, and all others are as they were. Where N0 is not known they are one
-flip apart, and who knows both N0 and everybody else knows the person without any answer.
+which is also the largest probability at even odds. The mixtures pair up likewise for an attacker with independent
+knowledge of each of the others: of independent attributes, given how many are 1, one more is 1 where the number is one
+larger, and all others are unchanged. Where N0 is not known the data sets are one flip apart; an attacker who knows both
+N0 and everybody else knows the person without any answer.
 
-**Mechanisms.** Noise on gaps is N0 N1 / n times as large on X. A batch's cube (`fairwall.laws.cube`) has as few sides
-as it has different coordinates: he takes the number that serves him best. Given its size T, its noise is uniform on
--T..T, and what all answers say of T counts too: the ratio of the person's two likelihoods, both of them means over T,
-is drawn, with a fixed seed. Two cubes (`fairwall.laws.low_rank`) are reckoned with as one of all of epsilon that has as
-many sides as both together: tried out, and not proved. Cells answer later batches too, for nothing, so that all noisy
-counts can be found out, however many models a batch has; they are rows of k = n/C people. With N0 known, so is the sum
-of all noise but for its own, and noise has 1 - 1/C of its variance. A sum that is measured besides
-(`fairwall.laws.residuals`) tells what one more cell of an eighth of the people does. Tables by group
-(`fairwall.laws.groups`) are cells whose noise is that of two groups, of a group and everybody else, which hides least;
-what several of them tell adds up as of normal laws. Rows of one ball (`fairwall.laws.ball`) are a cube's, for each part
-of the people by itself. Of a given number of cells, equal ones give most away: with k people in it, a cell gives away k
-Phi(d/2), which is concave in k. Randomised response tells each attribute with probability 1/(1 + e^-epsilon): how many
-of all it says to be disadvantaged makes its value more or less sure, and never the other value likelier.
+**Mechanisms.** Noise on gaps is N0 N1 / n times as large on X. A batch's cube (`fairwall.laws.cube`) has as many sides
+as different coordinates: the attacker takes the best number. Given its size T, its noise is uniform on -T..T, and what
+all answers say of T counts too: the ratio of the person's two likelihoods, both means over T, is drawn, with a fixed
+seed. Two cubes (`fairwall.laws.low_rank`) are modelled as one at all of epsilon with the sides of both: tested, not
+proved. Cells answer later batches free, so that all noisy counts can be found out, however many models a batch has;
+they are rows of k = n/C people. With N0 known, so is the sum of all noise but for its own, and noise has 1 - 1/C of
+its variance. A sum measured besides (`fairwall.laws.residuals`) tells what one more cell of an eighth of the people
+does. Tables by group (`fairwall.laws.groups`) are cells whose noise is that of two groups, of a group and everybody
+else, which hides least; the information of several adds up as for normal distributions. Rows of one ball
+(`fairwall.laws.ball`) are a cube's, for each part of the people by itself. Of a given number of cells, equal ones
+reveal most: with k people in it, a cell gives away k Phi(d/2), which is concave in k. Randomised response tells each
+attribute rightly with probability 1/(1 + e^-epsilon): the number of all people it calls disadvantaged makes a value
+more or less sure, and never the other value likelier.
 """
 
 from __future__ import annotations
@@ -54,16 +54,12 @@ from fairwall.laws.noise import Laplace
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 REVEAL_MAX = 0.6
-"""What a policy allows unless it says otherwise."""
+"""Default reveal limit of a policy, as a balanced accuracy."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What a batch may reveal at most.
-
-    That is the balanced accuracy of the best attack, in [1/2, 1], 1 for no limit; and for which public range of group
-    shares that holds.
-    """
+    """The most that a batch may reveal: the best attack's balanced accuracy, 1/2 to 1 (no limit), over `shares`."""
 
     accuracy: float = 1.0
     shares: Shares = DEFAULT_SHARES
@@ -72,11 +68,11 @@ class Limit:
 NO_LIMIT = Limit()
 
 _KNOWN = frozenset({"sums", "cube", "directions", "cells", "attributes"})
-"""What noise may be on for `revealed` to know what is given away, beside independent noise on gaps."""
+"""Values of `noise_on` that `revealed` covers, besides independent noise on gaps."""
 
 
 def is_known(mechanism: str) -> bool:
-    """Return whether `revealed` knows what a mechanism's answers give away."""
+    """Return whether `revealed` covers a mechanism."""
     law = MECHANISM_LAWS.get(mechanism)
     return law is not None and (law.independent or law.noise_on in _KNOWN)
 
@@ -94,14 +90,11 @@ def revealed(
 ) -> float:
     """Return the balanced accuracy of the best attack with a whole batch, at the worst group size of a public range.
 
-    ValueError for a mechanism of which `is_known` says no.
+    ValueError for a mechanism that is not `is_known`.
 
-    Parameters
-    ----------
-    n : people whom the metric looks at, at least 2; they are taken to be as many in each of its strata.
-    epsilon, delta : the whole budget of the batch.
-    different : int or None
-        How many different coordinates the batch has for a cube; None where the attacker still chooses his batch.
+    `n`: people whom the metric looks at, at least 2; they are taken to be as many in each of its strata. `epsilon`,
+    `delta`: the whole budget of the batch. `different`: the number of different coordinates for a cube; None where the
+    attacker still chooses the batch.
     """
     if not is_known(mechanism):
         raise ValueError(f"nothing is known of what mechanism {mechanism} reveals")
@@ -113,7 +106,7 @@ def revealed(
 def within(
     names: Sequence[str], metric: str, n: int, queries: int, epsilon: float, delta: float, limit: Limit
 ) -> list[str]:
-    """Return which mechanisms stay within a limit; where none does, the one that reveals least. Arguments as above."""
+    """Return the mechanisms within a limit; if none, the one that reveals least. Arguments as of `revealed`."""
     if limit.accuracy >= one_person(epsilon, delta):
         return list(names)
     told = {name: revealed(name, metric, n, queries, epsilon, delta, limit.shares) for name in names}
@@ -122,27 +115,27 @@ def within(
 
 
 def one_person(epsilon: float, delta: float = 0.0) -> float:
-    """Return the limit to how often somebody is right about one person aimed at, both groups counted equally.
+    """Return an upper bound on the probability of guessing a targeted person's group, at even odds.
 
-    Nothing that a batch gives away on average is above it. Both sizes of groups are taken to be public.
+    Also bounds what a batch reveals on average. Both group sizes count as public.
     """
     twice, delta = of_a_swap(epsilon, delta)
     return min(1.0, 1 / (1 + math.exp(-twice)) + delta / (1 + odds(epsilon)))
 
 
 def odds(epsilon: float) -> float:
-    """Return by what factor one batch of no delta changes the odds on one person's group at most, up to e^700."""
+    """Return the largest factor by which a batch without delta changes the odds of one person's group, up to e^700."""
     twice, _ = of_a_swap(epsilon, 0.0)
     return math.exp(min(twice, 700.0))
 
 
 def of_a_swap(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the epsilon and delta of data sets in which two people have changed groups with each other."""
+    """Return the epsilon and delta between data sets in which two people have swapped groups."""
     return 2 * epsilon, (1 + math.exp(min(epsilon, 700.0))) * delta
 
 
 def in_words(accuracy: float, epsilon: float, delta: float = 0.0, fewest: int = 1) -> str:
-    """Say in plain words what a batch gives away at most, where both groups have at least so many people."""
+    """Return a plain sentence on the most a batch reveals where both groups have at least `fewest` people."""
     groups = "however small a group is" if fewest == 1 else f"where both have at least {fewest:,} people"
     return (
         "Whoever spends this whole batch on finding out who is who, by the best attack known here, has a balanced "
@@ -153,16 +146,16 @@ def in_words(accuracy: float, epsilon: float, delta: float = 0.0, fewest: int = 
 
 
 def least_people_within(epsilon: float, limit: Limit) -> int:
-    """Return how many people a cell holds at least under a limit: what cells reveal is reckoned for no smaller ones."""
+    """Return the least people in a cell under a limit; smaller cells are not covered by what cells reveal."""
     return least_people(epsilon) if limit.accuracy >= one_person(epsilon) else CELL_MIN
 
 
 @lru_cache(maxsize=256)
 def cells_within(n: int, epsilon: float, limit: Limit, *, besides: bool = False) -> int:
-    """Return into how many cells the people of a stratum may be put at most so that all reveal no more than a limit.
+    """Return the most cells of a stratum's people that together reveal no more than a limit.
 
-    Of n people, at least 2, and an epsilon above 0 and finite. It is at least 1: all in one cell reveal N0 and nobody.
-    Where a sum is measured besides it is 0 if that reveals more.
+    There are at least 2 people, and epsilon is above 0 and finite. At least 1 is returned: one cell reveals only N0; or
+    0 where a sum is measured besides and reveals too much by itself.
     """
     if limit.accuracy >= one_person(epsilon):
         return n
@@ -171,7 +164,7 @@ def cells_within(n: int, epsilon: float, limit: Limit, *, besides: bool = False)
         return of_cells(n, limit.shares.allowed(n)[0], cells, epsilon, besides=besides) <= limit.accuracy
 
     most = max(1, n // CELL_MIN)
-    # The more there are the more they reveal.
+    # More cells reveal more.
     low, high = 0 if besides else 1, most + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -182,15 +175,11 @@ def cells_within(n: int, epsilon: float, limit: Limit, *, besides: bool = False)
 def of_tables(
     n: int, tables: Mapping[int, int], sums: int, epsilon: float, sums_epsilon: float, shares: Shares
 ) -> float:
-    """Return the balanced accuracy of the best attack with counts by group, on who is in a group of the least size.
+    """Return the balanced accuracy of the best attack with counts by group, on membership of a group of the least size.
 
-    Parameters
-    ----------
-    n : people who are counted, at least 2.
-    tables : how many tables there are of each number of strata, all of noise of its rate.
-    sums : how many models' scores are summed by group.
-    epsilon, sums_epsilon : float
-        Of each table, and of the sums of each model; the noise between two groups, which hides least.
+    `n`: people who are counted, at least 2. `tables`: the number of tables by their number of strata, all with noise of
+    its rate. `sums`: how many models' scores are summed by group. `epsilon`, `sums_epsilon`: of each table, and of the
+    sums of each model; the noise between two groups, which hides least.
     """
 
     def told(n: int, n0: int) -> float:
@@ -205,12 +194,9 @@ def of_tables(
 
 
 def of_rows(parts: Sequence[tuple[int, int]], epsilon: float, shares: Shares) -> float:
-    """Return the balanced accuracy of the best attack with rows of counts by group, as `of_tables`.
+    """Return the balanced accuracy of the best attack with rows of counts by group, as of `of_tables`.
 
-    Parameters
-    ----------
-    parts : how many people each part has, who are in no other one, and how many rows, that of people among them.
-    epsilon : of all rows.
+    `parts` has each disjoint part's people and rows, that of people included; `epsilon` is that of all rows.
     """
     people = sum(n for n, _ in parts)
     least, right = shares.allowed(max(people, 2))[0], 0.0
@@ -226,18 +212,15 @@ def _of_ball(n: int, n0: int, rows: int, epsilon: float) -> float:
 
 
 def noise_on_count(rows: int, epsilon: float) -> WholeCube:
-    """Return the noise of a ball on how many of two groups' people are hits, where sizes of groups are known.
+    """Return a ball's noise on the hits of one of two groups of known sizes; more groups have more noise.
 
-    Of so many rows, that of people among them. Rows of more groups have more noise.
+    `rows` includes the row of people.
     """
     return WholeCube(0.5 / epsilon, rows, epsilon)
 
 
 def _sizes(n: int, shares: Shares) -> list[int]:
-    """Return the sizes of the smaller group that are looked at: the least, one between and the largest.
-
-    Noise that does not depend on N0 hides least where n p (1-p) is least; only that on gaps has to be looked at more.
-    """
+    """Return the sizes of the smaller group to try; noise independent of N0 hides least where n p (1-p) is least."""
     least, most = shares.allowed(n)
     return sorted({least, round(math.sqrt(least * most)), most})
 
@@ -274,11 +257,11 @@ def _revealed(
     rows = queries if noise_on == "gaps" else queries * asked.sums_a_stratum
     numbers = [rows]
     if noise_on in ("cube", "directions"):
-        # What models have in common, and what is left of each, tell as one cube of all of them does.
+        # Common and residual sums together reveal as much as one cube of all of them.
         rows += min(rows, RANKS[-1]) if noise_on == "directions" else 0
         numbers = _steps(rows) if different is None else [min(different, rows)] * (different > 0)
     found = 0.5
-    # The attacker chooses between numbers of rows, of which each has the noise of a law on X.
+    # The attacker chooses the number of rows, which determines the noise on X.
     for number in numbers:
         law = public.error(Batch(proxy, n0, n - n0, number, epsilon, delta, shares=shares))
         assert law is not None, "those that are known add noise"
@@ -287,5 +270,5 @@ def _revealed(
 
 
 def _steps(most: int) -> list[int]:
-    """Return numbers from 1 up to `most`, none more than twice the one before; `TOGETHER` is one of them."""
+    """Return numbers from 1 up to `most`, each at most twice the one before; `TOGETHER` is included."""
     return sorted({most, min(most, TOGETHER)} | {2**i for i in range(most.bit_length())})

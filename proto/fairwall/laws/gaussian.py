@@ -1,4 +1,4 @@
-r"""Gaussian noise for (epsilon, delta), exactly (Balle and Wang, ICML 2018), and what a grid changes.
+"""Exact (epsilon, delta) of Gaussian noise (Balle and Wang, ICML 2018), and the effect of a grid.
 
 **One number, or a vector.** Noise N(0, sigma^2) in every coordinate, l2 sensitivity D: the worst neighbours are D
 apart, and the problem is rotated into one dimension. With the multiplier r = sigma/D the privacy loss is
@@ -8,11 +8,11 @@ N(1/(2 r^2), 1/r^2), so that the least delta at epsilon is (their Theorem 8)
 
 which falls in r; the smallest multiplier is found by bisection.
 
-**On a grid** of step h the secret is rounded and the noise is discrete. If the noise were a rounded N(0, sigma^2), it
-would be post-processing of the real one. The discrete law's probability at z = k h / sigma differs from the rounded
-one's by a factor within exp(+-(z^2 + 1) (h/sigma)^2 / 24 (1 + o(1))), before both are made to sum to 1. Up to |z| = 64,
-beyond which both have less than 1e-880, that is at most exp(+-172 (h/sigma)^2), and `GRID_SLACK` is three times as much
-for each of two neighbours: epsilon shrinks by slack * coordinates * (h/sigma)^2 before the multiplier is computed. With
+**On a grid** of step h the secret is rounded and the noise is discrete. Rounded N(0, sigma^2) would be post-processing
+of the real noise. The discrete probability at z = k h / sigma differs from the rounded one's by a factor within
+exp(+-(z^2 + 1) (h/sigma)^2 / 24 (1 + o(1))), before both are normalised. Up to |z| = 64, beyond which both have less
+than 1e-880, that is at most exp(+-172 (h/sigma)^2), and `GRID_SLACK` is three times as much for each of two
+neighbours: epsilon shrinks by slack * coordinates * (h/sigma)^2 before the multiplier is computed. With
 h = sigma / 2^30 it is 1e-15 a coordinate.
 """
 
@@ -24,7 +24,7 @@ GRID_SLACK = 1024.0
 _BISECTIONS = 200
 _EXPONENT_MAX = 700.0
 _NARROW = 1e-3
-"""Up to here two terms of the series of Phi's difference are enough: what is left out is below 1e-12 of it."""
+"""Bound up to which two terms of the series of Phi's difference suffice, to a relative 1e-12."""
 
 
 def gaussian_delta(multiplier: float, epsilon: float) -> float:
@@ -36,7 +36,7 @@ def gaussian_delta(multiplier: float, epsilon: float) -> float:
 
     half, reach = 0.5 / multiplier, epsilon * multiplier
     if half * (1 + reach) < _NARROW:
-        # Phi's values here differ in digits that float64 does not keep: their difference is an integral of phi.
+        # Phi's values here differ only beyond float64's digits: their difference is an integral of phi.
         density = math.exp(-(reach**2) / 2) / math.sqrt(2 * math.pi)
         between = 2 * half * density * (1 + (reach**2 - 1) * half**2 / 6)
         return max(0.0, between - math.expm1(epsilon) * float(ndtr(-half - reach)))
@@ -76,11 +76,11 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
 
 
 def pure_shift(epsilon: float) -> float:
-    """Return the least mu for which two normal laws of variance 1, mu apart, dominate whatever is epsilon-private.
+    """Return the least mu for which N(0, 1) and N(mu, 1) dominate any epsilon-private pair.
 
     Randomised response dominates it (Kairouz, Oh, Viswanath 2015), and is the sign of such a normal number measured
-    from the middle: its larger probability is e^epsilon / (1 + e^epsilon) = Phi(mu/2). So what is epsilon-private is
-    mu-Gaussian differentially private (Dong, Roth, Su 2022), for no smaller mu in general. About 1.25 epsilon.
+    from the middle: its larger probability is e^epsilon / (1 + e^epsilon) = Phi(mu/2). So epsilon-privacy implies
+    mu-Gaussian differential privacy (Dong, Roth, Su 2022), for no smaller mu in general. About 1.25 epsilon.
     """
     from scipy.special import erfinv, ndtri
 
@@ -91,9 +91,9 @@ def pure_shift(epsilon: float) -> float:
 
 
 def gridded_multiplier(epsilon: float, delta: float, coordinates: int, steps: float) -> float:
-    """Return the multiplier for discrete Gaussian noise in some coordinates, sigma at least so many grid steps.
+    """Return the multiplier for discrete Gaussian noise in some coordinates; sigma is at least `steps` grid steps.
 
-    Raises ValueError where the grid is too coarse for so small an epsilon.
+    ValueError where the grid is too coarse for so small an epsilon.
     """
     slack = GRID_SLACK * coordinates / steps**2
     if slack > epsilon / 2:

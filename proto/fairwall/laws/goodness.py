@@ -1,10 +1,10 @@
-"""Whether a sample looks like one of the people that it is shown for: the usual five tests of goodness of fit.
+"""Test whether a sample looks like the population that it is shown for: five tests of goodness of fit.
 
-The regulator has other people of the same table, as many as the sample has, and holds both against one another:
-features, label and group. Tests of one column each (Kolmogorov and Smirnov's) are corrected for how many columns there
-are; those of all columns together (Wasserstein's distance summed over columns, the maximum mean discrepancy with a
-Gaussian kernel of the median distance, the energy distance) compare with permutations of both. Pearson's chi-squared
-test is of the four cells of label and group, which is what a sample is picked by.
+The regulator has other people of the same table, as many as the sample has, and compares features, label and group.
+Tests of one column each (Kolmogorov and Smirnov's) are corrected for the number of columns; those of all columns
+together (Wasserstein's distance summed over columns, the maximum mean discrepancy with a Gaussian kernel of the median
+distance, the energy distance) compare with permutations of both. Pearson's chi-squared test is of the four cells of
+label and group, by which a sample is picked.
 """
 
 from __future__ import annotations
@@ -16,19 +16,13 @@ LEVEL = 0.05
 TESTS = ("ks", "chi2", "wasserstein", "mmd", "energy")
 
 CORRECTED = LEVEL / len(TESTS)
-"""Below which p-value one of the tests rejects a sample, where 5% of the honest ones may be rejected by any of them."""
+"""P-value below which one test rejects a sample, so that all five reject at most 5% of honest samples."""
 
 _PERMUTATIONS = 199
 
 
 def p_values(sample: NDArray[np.float64], others: NDArray[np.float64], rng: np.random.Generator) -> dict[str, float]:
-    """Return each test's p-value, of two tables with columns alike, the last two of which are label and group.
-
-    Parameters
-    ----------
-    sample, others : ndarray, shape (rows, columns)
-    rng : draws the permutations.
-    """
+    """Return each test's p-value for two tables of shape (rows, columns); the last two columns are label and group."""
     from scipy.spatial.distance import pdist, squareform
     from scipy.stats import chi2_contingency, ks_2samp
 
@@ -59,7 +53,7 @@ def p_values(sample: NDArray[np.float64], others: NDArray[np.float64], rng: np.r
 
 
 def _wasserstein(signs: NDArray[np.float64], column: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return Wasserstein's distance between the parts of a column, for each way to part it; of two values, of means."""
+    """Return the Wasserstein distance of a column for each split; for two values, the difference of means."""
     if len(np.unique(column)) == 2:
         return np.abs(signs @ column)
     order = np.argsort(column)
@@ -67,5 +61,5 @@ def _wasserstein(signs: NDArray[np.float64], column: NDArray[np.float64]) -> NDA
 
 
 def _permuted(distances: NDArray[np.float64]) -> float:
-    """Return how many of all distances are at least the first."""
+    """Return the share of all distances that are at least the first."""
     return float((distances >= distances[0] - 1e-12).mean())

@@ -1,18 +1,18 @@
-r"""What counts by group still tell with their noise (`fairwall.laws.groups`): rates, intervals, and how they compare.
+"""Rates of groups from noisy counts (`fairwall.laws.groups`): estimates, intervals and comparisons.
 
 **Intervals.** A group's rate is top / bottom, with top and bottom sums over strata (or of scores). Where the exact
-rate is p, top - p bottom = 0 exactly, so that of the released numbers top - p bottom = z_top - p z_bottom: a law that
-is known but for nothing. Fieller's interval, all p for which this number is no larger than 95% of its law, therefore
-holds the exact rate with 95%, whatever the table is. Differences and ratios of two rates join two such intervals by
-the distance of each end from its estimate and the correlation of their noise, which sums up to 0 (MOVER: Zou 2007; for
-ratios Donner and Zou 2012).
+rate is p, top - p bottom = 0 exactly, so that of the released numbers top - p bottom = z_top - p z_bottom, whose
+distribution is known given p. Fieller's interval, all p for which this number lies within 95% of its distribution,
+therefore holds the exact rate with 95%, whatever the table is. Differences and ratios of two rates join two such
+intervals by the distance of each end from its estimate and the correlation of their noise, which sums up to 0 (MOVER:
+Zou 2007; for ratios Donner and Zou 2012).
 
 **The most favoured group** is not known either. Its rate M is the largest of k: above all of k lower ends, each of
 1/k of the error, and below the largest of the upper ends. Impact ratios are rates over M.
 
-**Probabilities** are fiducial: what was released less further draws of the noise, cut off at 0, is how the exact
-table may look. Further noise makes the largest of several rates larger yet, so that the probability of a small ratio is
-told too high rather than too low, by some points where the groups are alike and the noise is not small.
+**Probabilities** are fiducial: the release less further draws of the noise, cut off at 0, simulates the exact table.
+Further noise makes the largest of several rates larger yet, so the probability of a small ratio is too high rather than
+too low, by some points where the groups are alike and the noise is not small.
 """
 
 from __future__ import annotations
@@ -32,37 +32,32 @@ from fairwall.laws.quantiles import LEVEL
 FOUR_FIFTHS = 0.8
 
 UNDEFINED = "undefined"
-"""What pages and messages call a number that is 0 over 0, which is NaN: a rate of nobody, a ratio where none is hit."""
+"""Word for a number that is 0 over 0 (NaN): a rate of nobody, a ratio where no group has a hit."""
 
 _DRAWS = 4_000
 _STRATA_MAX = 48
-"""Strata whose noise is simulated."""
+"""Most strata whose noise is simulated."""
 _PEOPLE_MAX = 4
-"""A test of two standard deviations is for expected counts above this; Fisher's is for smaller ones."""
+"""Largest expected count for which Fisher's test is used; above, the test of two standard deviations."""
 _TABLES = 100
 _MISSED = 0.01
-"""How often the exact table may be less usual than the p-value says."""
+"""Probability that the exact table is less likely than those over which the p-value is maximised."""
 _POINTS = 17
 _READ = 16_000
-"""Draws of which quantiles are read."""
+"""Most draws of which quantiles are read."""
 
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """A rate by group as it was released: a number of people (or a sum of scores) over another.
+    """A released rate by group: a number of people (or a sum of scores) over another.
 
     Parameters
     ----------
-    top, bottom : ndarray, shape (groups,)
-        What was released of both.
-    top_noise, bottom_noise : ndarray, shape (draws, groups)
-        Simulated noise of both; one row of zeros where there is none.
-    everybody : what the rate of a group counts as that has nobody: that of all people together, which is public; NaN
-        where the counts are exact.
-    merged : ndarray of int64, shape (groups,)
-        How many of the groups that noise was drawn for each one consists of: those of one number share a law.
-    own_laws : bool
-        Whether each group's noise has a law of its own instead, and is correlated with the others' as it was drawn.
+    top, bottom : as released, shape (groups,).
+    top_noise, bottom_noise : simulated noise, shape (draws, groups); one row of zeros where there is none.
+    everybody : the rate of a group of nobody: that of all people together, which is public; NaN for exact counts.
+    merged : the number of original groups in each one, shape (groups,); equal numbers share a noise distribution.
+    own_laws : whether each group's noise has its own distribution instead, correlated with the others' as drawn.
     """
 
     top: NDArray[np.float64]
@@ -75,17 +70,17 @@ class Share:
 
     @cached_property
     def estimate(self) -> NDArray[np.float64]:
-        """The rate of each group, cut off at 0 and 1; NaN where it is of nobody at all."""
+        """The rate of each group, cut off at 0 and 1; NaN if all groups are empty."""
         rates = _ratio(self.top, self.bottom, self.everybody)
         return rates if self.bottom.sum() > 0 else np.full_like(rates, math.nan)
 
     @cached_property
     def draws(self) -> NDArray[np.float64]:
-        """How the exact rates may look, shape (draws, groups)."""
+        """Simulated exact rates, shape (draws, groups)."""
         return _ratio(self.top - self.top_noise, self.bottom - self.bottom_noise, self.everybody)
 
     def interval(self, missed: float = 1 - LEVEL) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the ends of Fieller's interval for each group, in [0, 1], which may miss the exact rate so often."""
+        """Return the ends of Fieller's interval for each group, in [0, 1]; `missed` is its error probability."""
         low, high = np.empty_like(self.top), np.empty_like(self.top)
         points = np.linspace(0.0, 1.0, _POINTS)
         grid = np.linspace(0.0, 1.0, 2_001)
@@ -109,28 +104,28 @@ class Share:
         return _beside(np.isnan(self.estimate), low), _beside(np.isnan(self.estimate), high)
 
     def apart(self, group: int) -> NDArray[np.float64]:
-        """Return minus the correlation of the error of each group's rate with that of one."""
+        """Return the negated correlation of each group's error in its rate with that of `group`."""
         if not self.own_laws:
             return _apart(self.merged, group)
         errors = self.top_noise - self.estimate * self.bottom_noise
         errors = errors / np.maximum(np.sqrt(np.square(errors).mean(axis=0)), np.finfo(np.float64).tiny)
         found = np.asarray(-(errors * errors[:, [group]]).mean(axis=0))
-        found[group] = np.delete(found, group).max(initial=0.0)  # which group is the most favoured one is not known
+        found[group] = np.delete(found, group).max(initial=0.0)  # the most favoured group is not known
         return found
 
 
 def spelled(value: float, form: str = ".3f") -> str:
-    """Write a number in this format, or `UNDEFINED`."""
+    """Return a number in this format, or `UNDEFINED`."""
     return UNDEFINED if math.isnan(value) else format(value, form)
 
 
-def _beside(is_undefined: NDArray[np.bool_] | bool, told: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what is told of a number, an end of its interval or a probability: NaN where it is undefined for sure."""
-    return np.where(is_undefined, math.nan, told)
+def _beside(is_undefined: NDArray[np.bool_] | bool, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values, with NaN where they are certainly undefined."""
+    return np.where(is_undefined, math.nan, values)
 
 
 def merged_share(share: Share, groups: NDArray[np.intp], count: int) -> Share:
-    """Join groups of a rate: `groups` numbers the one that each becomes part of, and `count` is how many are left."""
+    """Join groups of a rate: `groups` has each group's new number, and `count` is the number of new groups."""
     into = _joining(groups, count)
     return Share(
         share.top @ into,
@@ -151,7 +146,7 @@ def _joining(groups: NDArray[np.intp], count: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of counts as it was released, shape (strata, groups), and the rate of its noise, infinite for none.
+    """A released table of counts, shape (strata, groups), and the rate of its noise, infinite for none.
 
     Rows sum up to the public totals.
     """
@@ -160,7 +155,7 @@ class Table:
     rate: float
 
     def share(self, base: NDArray[np.bool_], hits: NDArray[np.bool_]) -> Share:
-        """Return the share of the people in some strata, `hits`, among those in more, `base`; shape (strata,)."""
+        """Return the share of people in the strata `hits` among those in `base`; masks of shape (strata,)."""
         groups = self.counts.shape[1]
         top_noise, rest_noise = noise_of_sums(self.rate, groups, (int(hits.sum()), int((base & ~hits).sum())))
         top, bottom = self.counts[hits].sum(axis=0), self.counts[base].sum(axis=0)
@@ -168,7 +163,7 @@ class Table:
         return Share(top, bottom, top_noise, top_noise + rest_noise, everybody, np.ones(groups, np.int64))
 
     def mean(self, sums: NDArray[np.float64], rate: float, people: int, total: float) -> Share:
-        """Return the mean score of each group, from how many people there are and their scores' total.
+        """Return the mean score of each group, from the number of people and their scores' total.
 
         Sums, shape (groups,), are of each score less 1/2, as released; the rate is that of their noise, for one
         `SUM_STEP`, infinite for none.
@@ -190,17 +185,11 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of counts of one part of the people as they were released (`fairwall.laws.ball`).
+    """Released rows of counts of one part of the people (`fairwall.laws.ball`).
 
-    Parameters
-    ----------
-    counts : ndarray, shape (rows, groups)
-        Of people, and then of what they count; rows sum up to the public totals.
-    ball : their noise.
-    looked : ndarray of bool, shape (measures of all models,)
-        Which measures look at these people.
-    row, offset, slope : ndarray, likewise
-        What each adds up is the offset times the people's row and the slope times its own.
+    `counts`: of people, then of contributions, shape (rows, groups); rows sum up to the public totals. `ball`: their
+    noise. `looked`: whether each measure (of all models) looks at these people. `row`, `offset`, `slope`: of each
+    measure: its top is the offset times the people's row plus the slope times this row.
     """
 
     counts: NDArray[np.float64]
@@ -211,13 +200,13 @@ class Rows:
     slope: NDArray[np.float64]
 
     def top(self, measure: int, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what a measure adds up of two rows, the people's and its own, shape (2, ...)."""
+        """Return a measure's top from two rows, the people's and its own, shape (2, ...)."""
         top: NDArray[np.float64] = self.offset[measure] * numbers[0] + self.slope[measure] * numbers[1]
         return top
 
 
 def share_of_rows(parts: Sequence[Rows], measure: int) -> Share:
-    """Return a measure of a model, by its place in all parts, which have its noise independently of each other."""
+    """Return the rate of one measure, by its index in all parts; the parts' noise is independent."""
     tops, bottoms = [], []
     for place, part in enumerate(parts):
         if part.looked[measure]:
@@ -238,22 +227,19 @@ def share_of_rows(parts: Sequence[Rows], measure: int) -> Share:
 
 @lru_cache(maxsize=32)
 def _noise_of_ball(ball: Ball, reach: int, place: int) -> NDArray[np.float64]:
-    """Simulate the noise of people and of a row of this reach, shape (2, draws, groups), as `_simulated` does."""
+    """Simulate the noise of people and of a row of this reach, shape (2, draws, groups), with a seed for each place."""
     return ball.simulated(np.random.default_rng(place), _DRAWS, reach).astype(np.float64)
 
 
 def sizes(
-    told: Sequence[Table] | Sequence[Rows], groups: NDArray[np.intp], count: int
+    released: Sequence[Table] | Sequence[Rows], groups: NDArray[np.intp], count: int
 ) -> tuple[NDArray[np.float64], ...]:
-    """Estimate how many people each group has, joined as by `merged_share`, from all tables, or rows, of one request.
+    """Return the number of people in each group, joined as by `merged_share`, from all tables or rows of one request.
 
-    Returns
-    -------
-    estimate, low, high : ndarray, shape (count,)
-        Whole numbers, at least 0; the exact one lies between the ends with `LEVEL`.
+    The estimate and both ends of its interval at `LEVEL`, each shape (count,): whole numbers, at least 0.
     """
     into = _joining(groups, count)
-    estimates, drawn = _sizes(told, len(groups))
+    estimates, drawn = _sizes(released, len(groups))
     found, noise, people = estimates @ into, drawn @ into, estimates.sum()
     merged = into.sum(axis=0)
     reach = np.array([_quantile(np.abs(noise[:, merged == each]).reshape(-1), LEVEL) for each in merged])
@@ -261,30 +247,27 @@ def sizes(
     return np.clip(np.rint(found), 0.0, people), low, np.maximum(high, 0.0)
 
 
-def _sizes(told: Sequence[Table] | Sequence[Rows], groups: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how many people each group has, and simulated noise of that, shape (draws, groups)."""
-    rows = [each for each in told if isinstance(each, Rows)]
-    if rows:  # each part is some of the people
+def _sizes(released: Sequence[Table] | Sequence[Rows], groups: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the number of people in each group, and its simulated noise, shape (draws, groups)."""
+    rows = [each for each in released if isinstance(each, Rows)]
+    if rows:  # parts are disjoint sets of people
         noise = [_noise_of_ball(part.ball, 1, place)[0] for place, part in enumerate(rows)]
         return np.sum([part.counts[0] for part in rows], axis=0), np.sum(noise, axis=0)
-    tables = [each for each in told if isinstance(each, Table)]
+    tables = [each for each in released if isinstance(each, Table)]
     (drawn,) = noise_of_sums(tables[0].rate, groups, (sum(len(table.counts) for table in tables),))
     return np.mean([table.counts.sum(axis=0) for table in tables], axis=0), drawn / len(tables)
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A rate of each group beside that of the most favoured one.
+    """Rates of groups compared with the most favoured group's.
 
     Parameters
     ----------
-    difference, difference_low, difference_high : ndarray, shape (groups,)
-        The most favoured group's rate less the group's.
-    ratio, ratio_low, ratio_high : ndarray, shape (groups,)
-        The group's rate over the most favoured one's; NaN where both are 0, and so are its interval and probability
-        but where noise alone leaves no rate above 0.
-    below_four_fifths : ndarray, shape (groups,)
-        P(the exact ratio is below four fifths).
+    difference, difference_low, difference_high : the most favoured group's rate less the group's, shape (groups,).
+    ratio, ratio_low, ratio_high : the group's rate over the most favoured one's, shape (groups,); NaN where both are 0,
+        as are its interval and probability, unless only noise leaves no rate above 0.
+    below_four_fifths : P(the exact ratio is below four fifths), shape (groups,).
     """
 
     difference: NDArray[np.float64]
@@ -297,7 +280,7 @@ class Comparison:
 
 
 def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
-    """Compare the chosen groups with the most favoured one of them; the others get NaN."""
+    """Return the chosen groups compared with the most favoured one of them; NaN for other groups."""
     chosen = chosen & ~np.isnan(share.estimate)
     if not chosen.any():
         return Comparison(*(np.full(len(chosen), math.nan),) * 7)
@@ -331,12 +314,9 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
 class Pair:
     """The most and the least favoured group.
 
-    Parameters
-    ----------
-    most, least : which groups they are estimated to be.
-    difference, ratio : float
-        The largest rate less the smallest, whoever has them, and the smallest over the largest, with their intervals.
-    below : p(the exact ratio is below four fifths).
+    `most`, `least`: the estimated groups. `difference`, `ratio`: the largest rate less the smallest, whichever groups
+    have them, and the smallest over the largest, with their intervals. `below`: P(the exact ratio is below four
+    fifths).
     """
 
     most: int
@@ -351,7 +331,7 @@ class Pair:
 
 
 def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
-    """Compare the largest rate of the chosen groups with the smallest; None for fewer than two of them."""
+    """Return the largest rate of the chosen groups compared with the smallest; None for fewer than two groups."""
     among = np.flatnonzero(chosen & ~np.isnan(share.estimate))
     if len(among) < 2:
         return None
@@ -384,10 +364,10 @@ def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
 
 
 def p_values(share: Share) -> NDArray[np.float64]:
-    """Return how usual it would be, by chance, that a group's rate is as far from everybody else's as it is.
+    """Return the p-value of each group's rate against everybody else's: the chance of such a distance without a gap.
 
-    Of exact counts that is the test of two standard deviations (two proportions, pooled), or Fisher's exact test where
-    a number that is expected is small. The exact counts are not known: this is the largest p-value but for the 1% least
+    For exact counts it is the test of two standard deviations (two proportions, pooled), or Fisher's exact test where
+    an expected count is small. The exact counts are not known: the result is the largest p-value but for the 1% least
     likely tables, plus that 1% (Berger and Boos 1994).
     NaN for a group of nobody, or of everybody, and where its rate is undefined.
     """
@@ -397,7 +377,7 @@ def p_values(share: Share) -> NDArray[np.float64]:
     top = np.clip(np.rint(share.top - share.top_noise[::every]), 0.0, bottom)
     people, hits = float(np.rint(share.bottom.sum())), float(np.rint(share.top.sum()))
     bottom = np.minimum(bottom, people)
-    # Of the people that a table leaves to everybody else, no more can be hits than there are.
+    # Everybody else cannot have more hits than people.
     top = np.clip(top, np.maximum(0.0, hits - (people - bottom)), np.minimum(bottom, hits))
     found = _tested(top, bottom, hits, people)
     if exact:
@@ -407,13 +387,13 @@ def p_values(share: Share) -> NDArray[np.float64]:
 
 
 def noise_of_sums(rate: float, groups: int, strata: Sequence[int]) -> list[NDArray[np.float64]]:
-    """Simulate the noise of sums over some strata each, none of them in two sums: shape (draws, groups) each."""
+    """Simulate the noise of sums over disjoint sets of strata, of these sizes: shape (draws, groups) each."""
     if math.isinf(rate) or not sum(strata):
         return [np.zeros((1, groups))] * len(strata)
     drawn = [-(-_STRATA_MAX * each // max(sum(strata), _STRATA_MAX)) for each in strata]
     noise = _simulated(rate, sum(drawn), groups)
     parts = np.split(noise, np.cumsum(drawn)[:-1], axis=1)
-    # Where there are more strata than are drawn, a sum is as good as normal, and only its variance has to be put right.
+    # A sum of more strata than are drawn is nearly normal: only its variance needs correction.
     scales = (math.sqrt(each / part) if part else 0.0 for each, part in zip(strata, drawn, strict=True))
     return [part.sum(axis=1) * scale for part, scale in zip(parts, scales, strict=True)]
 
@@ -437,7 +417,7 @@ def _tested(top: NDArray[np.float64], bottom: NDArray[np.float64], hits: float, 
     smallest = np.minimum(bottom, others) * min(pooled, 1 - pooled)
     few = (smallest <= _PEOPLE_MAX) & (bottom > 0) & (others > 0)
     tables = list(zip(top[few].tolist(), bottom[few].tolist(), strict=True))
-    # Of few people they are often the same.
+    # With few people many tables are equal.
     exactly = {
         (mine, of): fisher_exact([(mine, of - mine), (hits - mine, people - of - (hits - mine))]).pvalue
         for mine, of in set(tables)
@@ -447,25 +427,25 @@ def _tested(top: NDArray[np.float64], bottom: NDArray[np.float64], hits: float, 
 
 
 def _ratio(top: NDArray[np.float64], bottom: NDArray[np.float64], everybody: float) -> NDArray[np.float64]:
-    """Divide what is cut off at 0: a group has no fewer hits, and no fewer others, than none."""
+    """Return rates after cutting negative hits and negative others off at 0."""
     hits, others = np.maximum(top, 0.0), np.maximum(bottom - top, 0.0)
     people = hits + others
     return np.where(people > 0, hits / np.where(people > 0, people, 1.0), everybody)
 
 
 def _apart(merged: NDArray[np.int64], group: int) -> NDArray[np.float64]:
-    """Return minus the correlation of each group's noise with that of one: what one has too much all others lack.
+    """Return the negated correlation of each group's noise with that of `group`.
 
-    Of k numbers that sum up to 0 and are alike, sums of a and of b of them have -sqrt(a b / ((k - a) (k - b))).
+    Of k alike numbers that sum up to 0, sums of a and of b of them have -sqrt(a b / ((k - a) (k - b))).
     """
     own, k = merged[group], merged.sum()
     apart: NDArray[np.float64] = np.minimum(np.sqrt(merged * own / np.maximum((k - merged) * (k - own), 1)), 1.0)
     return apart
 
 
-def _reach(one: float, other: NDArray[np.float64], apart: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Join how far two ends are from their estimates, for a difference."""
-    return np.sqrt(one**2 + other**2 + 2 * apart * one * other)
+def _reach(one: float, other: NDArray[np.float64], anticorrelation: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the distance of a difference's end from its estimate, from the two rates' distances."""
+    return np.sqrt(one**2 + other**2 + 2 * anticorrelation * one * other)
 
 
 def _ratio_end(
@@ -473,30 +453,27 @@ def _ratio_end(
     largest: float,
     end: NDArray[np.float64],
     other_end: float,
-    apart: NDArray[np.float64],
+    anticorrelation: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return one end of the interval of a ratio of two rates, of which the farthest ends are given (Donner and Zou).
-
-    The lower end takes the numerator's lower end and the denominator's upper one, and the upper end the others.
-    """
+    """Return one end of the interval of a ratio of two rates, from the rates' farthest ends (Donner and Zou)."""
     is_lower = other_end >= largest
     slack = other_end * (2 * largest - other_end)
-    product = rates * largest + apart * (rates - end) * (other_end - largest)
+    product = rates * largest + anticorrelation * (rates - end) * (other_end - largest)
     root = np.sqrt(np.maximum(product**2 - end * (2 * rates - end) * slack, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         found = (product - root if is_lower else product + root) / slack
-        # Where the denominator may be anything down to nothing, MOVER has no end, and the farthest ratio is one.
+        # Where the denominator may be near 0, MOVER has no end, and the extreme ratio is taken.
         return np.where(slack > 0, found, end / other_end if other_end else (0.0 if is_lower else math.inf))
 
 
 def reach_of(errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how far from 0 each column's numbers, shape (draws, groups), are with `LEVEL`."""
+    """Return the `LEVEL` quantile of each column's absolute values, for shape (draws, groups)."""
     return np.array([_quantile(np.abs(column), LEVEL) for column in errors.T])
 
 
 def _quantile(values: NDArray[np.float64], level: float) -> float:
-    """Return what at least so many of all draws stay within, the error of a simulation counted."""
+    """Return a bound that holds for at least this share of all draws, with allowance for simulation error."""
     size = values.size
     safe = min(level + 3 * math.sqrt(level * (1 - level) / size), 1 - 1 / size)
     place = min(math.ceil(safe * size), size - 1)
-    return float(np.sort(values)[place])  # far faster than a partition of numbers that are often alike
+    return float(np.sort(values)[place])  # far faster than a partition with many ties

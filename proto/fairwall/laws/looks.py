@@ -1,31 +1,32 @@
-r"""What answers tell about one person, as looks: what may be seen of a disadvantaged person, and of an advantaged one.
+"""The information of answers about one person, as looks: observations of a disadvantaged or an advantaged person.
 
-**One row.** Let the 1s of a row of predictions be k people with the person among them, X of them disadvantaged. Seen is
-X plus noise. With z = 1 where the person is disadvantaged,
+**One row.** Let the 1s of a row of predictions be k people with the person among them, X of them disadvantaged. The
+observation is X plus noise. With z = 1 where the person is disadvantaged,
 
     X = 1 + H(n - 1, k - 1, N0 - 1)  for z = 1,    X = H(n - 1, k - 1, N0)  for z = 0,
 
-H the hypergeometric count of N0 - z others among k - 1 of n - 1. So the density of what is seen is known under both,
-and so is the law of the log-likelihood ratio L. A person whose row is 0 is told just as much, by N0 - X.
+H the hypergeometric count of N0 - z others among k - 1 of n - 1. So the density of the observation is known under both,
+and so is the distribution of the log-likelihood ratio L. A person whose row is 0 is told just as much, by N0 - X.
 
-**Many looks** are taken for independent of each other, those of one batch and of several. What is found out of some
-people disturbs the others' rows no more: beyond an accuracy of `_DISTURBED_LESS` as many fewer people are reckoned with
-as z's variance is less, until that stays (the fixed point of Tanaka, IEEE Trans. Inf. Theory 48, 2002, for random
-spreading). So their ratios add up, and the sum's law is the convolution of theirs. Guessing by its sign is what is
-right most often; it is right for
+**Many looks** are taken as independent, within one batch and across batches. People already identified no longer
+disturb the others' rows: beyond an accuracy of `_DISTURBED_LESS` the number of people is reduced as z's variance is,
+until that is stable (the fixed point of Tanaka, IEEE Trans. Inf. Theory 48, 2002, for random spreading). So log-ratios
+add up, and the sum's distribution is their convolution. Guessing by its sign is right most often; it is right for
 
     (P(sum > 0 | z = 1) + P(sum <= 0 | z = 0)) / 2  =  1/2 + TV / 2,
 
-TV the total variation distance between what is seen of a disadvantaged person and of an advantaged one. Nearly Gaussian
-sums make that Phi(d/2), where for a noise variance S^2 and m rows of 0 and 1, p = N0/n, d^2 = m / (n p (1-p) + 4 S^2).
+TV the total variation distance between the observations of a disadvantaged person and of an advantaged one. Nearly
+Gaussian sums make that Phi(d/2), where for a noise variance S^2 and m rows of 0 and 1, p = N0/n,
+d^2 = m / (n p (1-p) + 4 S^2).
 
-**Randomised response** turns everybody's value over with probability p = 1/(1 + e^epsilon) = 1 - q. Of the others no
-more counts than how many, S, are said to be disadvantaged: to who knows N0 and nobody's group all of them are alike.
+**Randomised response** flips everybody's value with probability p = 1/(1 + e^epsilon) = 1 - q. Of the others only the
+number S reported as disadvantaged counts: to an attacker who knows N0 and nobody's group all of them are alike.
 Given z, N0 - z of them are disadvantaged, so that S ~ Bin(N0 - z, q) + Bin(n - 1 - N0 + z, p). A person's own value
 and S are one look, and there is no other.
 
 **Large data sets.** d does not change where n, N0 and m are divided by one number and the noise by its square root.
-So large ones are as small ones with n p (1-p) = `_SPREAD_MAX`, but for m below 1, which is taken as 1: too much.
+So large ones are computed as small ones with n p (1-p) = `_SPREAD_MAX`, but for m below 1, which is taken as 1: an
+overestimate.
 """
 
 from __future__ import annotations
@@ -50,37 +51,31 @@ _SPREAD_MAX = 100.0
 _BINS = 1 << 12
 _POINTS = 1000
 _SEED, _DRAWS, _DRAWS_OF_LOOKS, _SIZES = 2026, 20_000, 4_000, 16
-"""A cube's seed, how many answers are drawn, of a look fewer, and how many sizes T has, by its quantiles.
-
-A staircase's T has those that it has.
-"""
+"""Seed; simulated answers of a cube, fewer for a look; number of sizes T by quantiles (a staircase uses all sizes)."""
 
 _ROWS_THAT_TELL_SIZE = 64
-"""So many rows tell T to a few percent: it is taken for known, which is .02 of accuracy too much at most."""
+"""Rows from which a cube's size T counts as known, to a few percent; overstates accuracy by at most .02."""
 
 _FAR = 40.0
-"""How many scales of noise away its density is looked at."""
+"""Range of noise evaluated, in scales."""
 
 _DEVIATIONS = 6
 _DISTURBED_LESS, _ROUNDS, _STEADY = 0.6, 12, 2e-3
 _LEAST_SCALE = 0.02
-"""Less noise than this part of a person is taken for so much: it hides nothing."""
+"""Least noise scale, in people; less noise hides nothing and is raised to this."""
 
 _RESPONSES_MAX = 10_000
 _TINY = 1e-300
 _CERTAIN = 40.0
-"""A log-likelihood ratio beyond which nobody doubts."""
+"""Log-likelihood ratio that counts as certain."""
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What one look at a person may show, and how often one looks.
+    """Distributions of an observation of one person, and the number of such looks.
 
-    Parameters
-    ----------
-    one, zero : ndarray, of one shape
-        The probabilities of what is seen of a disadvantaged person, and of an advantaged one; they need not sum to 1.
-    times : how many such looks there are, at least 1.
+    `one`, `zero`: probabilities of the observations, of one shape, for a disadvantaged and for an advantaged person;
+    they need not sum to 1. `times`: the number of such looks, at least 1.
     """
 
     one: NDArray[np.float64]
@@ -89,11 +84,11 @@ class Look:
 
 
 def told_apart(looks: Sequence[Look]) -> float:
-    """Return the balanced accuracy with which independent looks tell two hypotheses apart: 1/2 + TV/2."""
+    """Return the balanced accuracy of independent looks at distinguishing two hypotheses: 1/2 + TV/2."""
     laws = [(look.one / look.one.sum(), look.zero / look.zero.sum(), look.times) for look in looks]
     if len(laws) == 1 and laws[0][2] == 1:
         return float(0.5 + np.abs(laws[0][0] - laws[0][1]).sum() / 4)
-    # What one of both never shows is certain at once; much beyond, it would only make the grid coarser.
+    # Observations impossible under one hypothesis are certain; larger ratios would only make the grid coarser.
     ratios = [
         np.clip(np.log(np.maximum(one, _TINY)) - np.log(np.maximum(zero, _TINY)), -_CERTAIN, _CERTAIN)
         for one, zero, _ in laws
@@ -122,7 +117,7 @@ def _power(law: NDArray[np.complex128], times: int) -> NDArray[np.complex128]:
 
 
 def _on_grid(places: NDArray[np.float64], law: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Shared out between two bins, so that means are kept.
+    # Split between two bins, so that means are kept.
     below = np.floor(places)
     above, index = places - below, below.astype(np.intp) % _BINS
     spread: NDArray[np.float64] = np.zeros(_BINS)
@@ -132,7 +127,7 @@ def _on_grid(places: NDArray[np.float64], law: NDArray[np.float64]) -> NDArray[n
 
 
 def of_noise(law: Law, n: int, n0: int, rows: int) -> float:
-    """Return the balanced accuracy of so many rows of 0 and 1 with noise on X, that of a cube or independent."""
+    """Return the balanced accuracy of `rows` rows of 0 and 1 with noise on X, of a cube or independent."""
     law, n, n0, smaller = small(law, n, n0)
     rows = max(1, round(rows / smaller))
     told: Callable[[int, int], float] = (
@@ -143,7 +138,7 @@ def of_noise(law: Law, n: int, n0: int, rows: int) -> float:
 
 
 def small(law: Law, n: int, n0: int) -> tuple[Law, int, int, float]:
-    """Return noise, n and N0 of a small data set that tells as much, and how many times smaller it is."""
+    """Return the noise, n and N0 of a smaller data set that tells as much, and the ratio of sizes."""
     smaller = max(1.0, n0 * (n - n0) / n / _SPREAD_MAX)
     if smaller == 1:
         return law, n, n0, smaller
@@ -151,28 +146,31 @@ def small(law: Law, n: int, n0: int) -> tuple[Law, int, int, float]:
 
 
 def scaled(law: Law, factor: float) -> Law:
-    """Return the law of so many times the noise, but of no less than hides anything."""
+    """Return a distribution with `factor` times the noise, at least `_LEAST_SCALE`."""
     of_scale: Any = law
     least = _LEAST_SCALE / law.sides if isinstance(law, CubeNoise) else _LEAST_SCALE
     found: Law = replace(of_scale, scale=max(law.scale * factor, least))
     return found
 
 
-def found_out(told: Callable[[int, int], float], n: int, n0: int) -> float:
-    """Return the accuracy once what is found out of some people disturbs the others no more."""
-    found = told(n, n0)
+def found_out(accuracy_of: Callable[[int, int], float], n: int, n0: int) -> float:
+    """Return the accuracy once identified people no longer disturb the others' rows.
+
+    `accuracy_of` returns the accuracy for n people, n0 of them disadvantaged.
+    """
+    found = accuracy_of(n, n0)
     for _ in range(_ROUNDS):
         if found < _DISTURBED_LESS:
             break
         left = _uncertain(found, n0 / n)
-        before, found = found, max(found, told(max(2, math.ceil(n * left)), max(1, math.ceil(n0 * left))))
+        before, found = found, max(found, accuracy_of(max(2, math.ceil(n * left)), max(1, math.ceil(n0 * left))))
         if found - before < _STEADY:
             break
     return found
 
 
 def _uncertain(accuracy: float, share: float) -> float:
-    """Return what part of the variance p (1-p) of z is left, for a Gaussian log-likelihood ratio of this accuracy."""
+    """Return the remaining share of the variance p (1-p) of z, for a Gaussian log-likelihood ratio of this accuracy."""
     d = distance(accuracy)
     x = np.linspace(-8, 8, 401)
     weights = np.exp(-(x**2) / 2)
@@ -185,17 +183,17 @@ def _uncertain(accuracy: float, share: float) -> float:
 
 
 def distance(accuracy: float) -> float:
-    """Return how far apart two normal laws of deviation 1 are that are told apart so well: distances add up squared."""
+    """Return the distance of two standard normal distributions with this accuracy; squares of distances add up."""
     return 2 * NormalDist().inv_cdf(min(accuracy, 1 - 1e-9))
 
 
 def look_at_rows(law: Law, n: int, n0: int, rows: int, *, ones: int = 0) -> Look:
-    """Return the look of so many rows, half of each 1s or as many as are given, with independent noise on X."""
+    """Return the look of `rows` rows with independent noise on X; half of each row is 1s, or `ones` people."""
     first, with_one, without = _counts(n, ones or n // 2, n0)
     middle, reach = first + len(without) / 2, len(without) / 2 + 1
     near = np.linspace(-reach, reach, _POINTS)
     far = law.scale * _FAR * np.sinh(np.linspace(-6, 6, _POINTS)) / math.sinh(6)
-    # Middles of steps: nothing has its peak just there.
+    # Midpoints of steps, which avoid the densities' peaks.
     ends = np.unique(np.concatenate([near, far]))
     x, width = middle + (ends[1:] + ends[:-1]) / 2, np.diff(ends)
     density = np.exp(law.log_density(x[:, np.newaxis] - (first + np.arange(len(without)))))
@@ -206,14 +204,14 @@ def of_cube(law: CubeNoise, n: int, n0: int, rows: int) -> float:
     """Return the balanced accuracy of one batch's rows with noise from a cube."""
     if rows >= _ROWS_THAT_TELL_SIZE:
         return told_apart([look_at_cube(law, n, n0, rows)])
-    # TV is the mean of |p1 - p0| / (p1 + p0) over what is seen in either half of the cases.
+    # TV is the mean of |p1 - p0| / (p1 + p0) over observations under either hypothesis equally.
     return 0.5 + float(np.abs(np.tanh(_ratios_of_cube(law, n, n0, rows) / 2)).mean()) / 2
 
 
 def look_at_cube(law: CubeNoise, n: int, n0: int, rows: int) -> Look:
-    """Return the look of a whole batch with noise from a cube: each log-likelihood ratio that was drawn.
+    """Return the look of a whole batch with noise from a cube: simulated log-likelihood ratios.
 
-    So many rows tell the cube's size, and given that they are independent: nothing is drawn then.
+    From `_ROWS_THAT_TELL_SIZE` rows on the cube's size is known and rows are independent given it: no simulation.
     """
     if rows >= _ROWS_THAT_TELL_SIZE:
         return replace(_look_at_uniform(law.scale * (law.sides + 1), n, n0), times=rows)
@@ -222,10 +220,10 @@ def look_at_cube(law: CubeNoise, n: int, n0: int, rows: int) -> Look:
 
 
 def _look_at_uniform(size: float, n: int, n0: int) -> Look:
-    """Return the look of a row, half of it 1s, with noise on X that is anything up to a size with equal probability."""
+    """Return the look of a row, half of it 1s, with noise on X that is uniform up to a size."""
     _, *laws = _counts(n, n // 2, n0)
     whole = np.arange(len(laws[0]))
-    # Between these the X that may have been are the same.
+    # Between these ends the set of possible X is constant.
     ends = np.unique(np.concatenate([whole - size, whole + size]))
     x, width = (ends[1:] + ends[:-1]) / 2, np.diff(ends)
     first, after = np.searchsorted(whole, x - size), np.searchsorted(whole, x + size)
@@ -243,7 +241,7 @@ def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DR
     seen = x + rng.choice(sizes, (2 * draws, 1), p=weights if law.stair else None) * rng.uniform(
         -1, 1, (2 * draws, rows)
     )
-    # X lies within T of what is seen. (The density of uniform noise, 1 / 2T, is that of both hypotheses.)
+    # X lies within T of the observation. (The density of uniform noise, 1 / 2T, is common to both hypotheses.)
     ends = [
         np.clip(np.floor(end).astype(np.intp) + 1, 0, len(laws[0]))
         for end in (seen[..., np.newaxis] - sizes, seen[..., np.newaxis] + sizes)
@@ -259,9 +257,9 @@ def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DR
 
 
 def of_cells(n: int, n0: int, cells: int, epsilon: float, *, besides: bool = False) -> float:
-    """Return the balanced accuracy of noisy counts of so many cells of equal size, and of a sum measured besides.
+    """Return the balanced accuracy of noisy counts of equal cells, and of a sum measured besides.
 
-    The sum takes most of what it may, and is taken to cost the counts nothing.
+    The sum takes its largest part of epsilon, and is taken to cost the counts nothing.
     """
     looks = [look_at_cells(n, n0, cells, epsilon)] if cells > 1 else []
     looks += [look_at_residual(n, n0, epsilon)] if besides and n >= CROWDS else []
@@ -269,12 +267,12 @@ def of_cells(n: int, n0: int, cells: int, epsilon: float, *, besides: bool = Fal
 
 
 def look_at_residual(n: int, n0: int, epsilon: float) -> Look:
-    """Return the look of the sum that is measured besides cells: as if a crowd had all of its weight."""
+    """Return the look of the sum measured besides cells: as if an eighth of the people had all of its weight."""
     return look_at_cells(n, n0, CROWDS, PARTS[-1] * epsilon)
 
 
 def look_at_cells(n: int, n0: int, cells: int, epsilon: float) -> Look:
-    """Return the look of noisy counts of so many cells of equal size, at least two; of one person each at least."""
+    """Return the look of noisy counts of at least two equal cells, of at least one person each."""
     scale = cells_scale(epsilon) * math.sqrt(1 - 1 / cells)
     _, with_one, without = _counts(n, max(1, n // cells), n0)
     most = math.ceil(_FAR * scale)
@@ -285,16 +283,16 @@ def look_at_cells(n: int, n0: int, cells: int, epsilon: float) -> Look:
 
 @lru_cache(maxsize=256)
 def look_at_response(n: int, n0: int, epsilon: float) -> Look:
-    """Return the look of attributes that are turned over at random, at a person's own and at all others'.
+    """Return the look of randomised response: a person's own noisy attribute, and the count of all others'.
 
-    Of more than `_RESPONSES_MAX` people as of so many: what N0 adds to a person's own value falls with 1/sqrt(n).
+    More than `_RESPONSES_MAX` people count as that many: the information that N0 adds falls with 1/sqrt(n).
     """
     smaller = max(1.0, n / _RESPONSES_MAX)
     n, n0 = round(n / smaller), max(1, round(n0 / smaller))
     turned = turning_probability(epsilon)
 
     def others(disadvantaged: int) -> NDArray[np.float64]:
-        # Of the disadvantaged those are counted who are not turned over.
+        # Counted are the disadvantaged who are not flipped, and the others who are.
         return np.convolve(_binomial(disadvantaged, turned)[::-1], _binomial(n - 1 - disadvantaged, turned))
 
     one, zero = others(n0 - 1), others(n0)
@@ -313,10 +311,7 @@ def _binomial(trials: int, p: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=256)
 def _counts(n: int, k: int, n0: int) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the distributions of X given the group of a person among the k, disadvantaged first, and their least X.
-
-    What is farther than `_DEVIATIONS` of X's deviations from its mean is left out.
-    """
+    """Return the least X, and X's distributions (tails cut) for a disadvantaged and an advantaged person of the k."""
     logs = _log_factorials(n)
     middle, reach = k * n0 / n, 3 + _DEVIATIONS * math.sqrt(k * n0 * (n - n0)) / n
     x = np.arange(max(0, math.floor(middle - reach)), min(k, math.ceil(middle + reach)) + 1)

@@ -1,7 +1,7 @@
-"""What is public of every mechanism, by its name: where its noise is, how far answers may be from gaps, what they cost.
+"""The public facts of every mechanism, by name: where its noise is, the error of answers, and the privacy loss.
 
-Mechanisms are public (Kerckhoffs). Whoever treats one mechanism otherwise than another reads why in its row here:
-ledgers, intervals, decoders, privacy audits, plans and the conformance suite.
+Mechanisms are public (Kerckhoffs). All code that treats mechanisms differently reads why from here: ledgers, intervals,
+decoders, privacy audits, plans and the conformance suite.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.plugins import Plugin, Table
 
 RESPONSE_FROM = 5.0
-"""From this epsilon on or so `recommended` is randomised response, below it mostly counts."""
+"""Epsilon from which `recommended` is usually randomised response; below, mostly counts."""
 
 CHOICE = Gaussian(0.5)
-"""For answers that are 0 or 1 where a gap was asked for: an error of that size, which leaves next to nothing."""
+"""Error distribution of answers that are 0 or 1 where a gap was asked for: they tell next to nothing about the gap."""
 
 _multiplier = lru_cache(maxsize=64)(gaussian_multiplier)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a law may depend on: a metric with one part, m, the whole batch's epsilon and delta.
+    """Inputs of a mechanism's error distribution, for a metric with one part.
 
     Attributes
     ----------
     n0, n1 : disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: an attacker assumes
         them.
-    size_known : whether an earlier batch has bought N0, where that is sold apart.
-    shares : for which group shares noise is to be small, and g, what both groups have at least; public.
+    queries, epsilon, delta : m, and the whole batch's budget.
+    size_known : whether an earlier batch has bought N0, where that is sold separately.
+    shares : the group shares for which noise should be small, and g, the least size of both groups; public.
     """
 
     metric: str
@@ -60,39 +61,34 @@ class Batch:
 
     @property
     def people(self) -> int:
-        """The people in the stratum: n."""
+        """The number of people in the stratum: n."""
         return self.n0 + self.n1
 
     @property
     def minimum_group(self) -> int:
-        """What both groups have at least: g."""
+        """The least size of both groups: g."""
         return self.shares.minimum_group
 
 
 Noisy: TypeAlias = Literal[
     "nothing", "gaps", "blocks", "sums", "cube", "directions", "cells", "attributes", "choices", "any"
 ]
-"""What noise is added to.
+"""Quantity to which noise is added.
 
-Each gap; the mean of a gap over blocks of people; N0 and each group sum, by noise of their own (``sums``), by one draw
-from a cube for all of them (``cube``), or by one for what the sums have in common and another for what is left of each
-(``directions``);
-the counts of cells; or people's attributes. Of ``choices`` answers are none near a gap but choices among models, or
-verdicts. ``any`` is another mechanism's noise, which is chosen batch by batch.
+Each gap; the mean of a gap over blocks of people; N0 and each group sum, by separate noise (``sums``), one draw from a
+cube for all (``cube``), or one cube for the sums' common part and another for their residuals (``directions``); the
+counts of cells; or people's attributes. Answers of ``choices`` are not near a gap but choices among models, or
+verdicts. ``any`` is another mechanism's noise, chosen batch by batch.
 """
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What a mechanism's intervals stand for.
+    """The meaning of a mechanism's intervals.
 
-    Parameters
-    ----------
-    noise : Laplace or Gaussian
-        The law by whose quantiles they are read.
-    is_added : whether it is added to the metric itself, and the interval is just that noise's reach.
-    is_posterior : bool
-        Whether answers and intervals are those of a posterior, see `compliance.mechanisms.posterior_answers`.
+    `noise`: the distribution, Laplace or Gaussian, whose quantiles they use. `is_added`: whether noise is added to the
+    metric itself, and the interval is the reach of that noise. `is_posterior`: whether answers and intervals are a
+    posterior's, see `compliance.mechanisms.posterior_answers`.
     """
 
     noise: type[Laplace | Gaussian] = Gaussian
@@ -102,25 +98,25 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismLaw:
-    """What is public of one mechanism. What has no default must be said: nothing starts without it.
+    """The public facts of one mechanism; those without a default must be given.
 
     Parameters
     ----------
-    noise_on : what its noise is added to.
-    error : from a `Batch` to the law of an answer's error, as near as it is known; None for exact answers.
-    counts_on_groups : bool
-        Whether it has less noise the more people both groups are known to have: its losses hold for such data alone.
-    interval : what its intervals stand for; None where it tells none.
-    independent : whether each answer is the gap and noise of the law `error`, independent of all else.
-    recommendable : bool
-        Whether `recommended` may choose it; compliance then has to know how (`compliance.mechanisms.recommended`).
+    noise_on : the quantity to which noise is added.
+    error : from a `Batch` to the distribution of an answer's error, as near as it is known; None for exact answers.
+    counts_on_groups : whether noise is smaller the more people both groups are known to have: losses hold for such data
+        alone.
+    interval : the meaning of its intervals; None if it gives none.
+    independent : whether each answer is the gap plus noise distributed as `error`, independent of all else.
+    recommendable : whether `recommended` may choose it; compliance then has to know how
+        (`compliance.mechanisms.recommended`).
     needs_delta : whether it answers only with a delta above 0.
-    epsilon_below : what epsilon must be below.
-    truncates : whether noise drawn again until the answer lies in the metric's range is proved private too, see
+    epsilon_below : exclusive upper bound of epsilon.
+    truncates : whether redrawing noise until the answer lies in the metric's range is proved private too, see
         `fairwall.laws.bounding`.
-    may_be_nan : whether some answers may be no number, though it answers.
-    loss : from a `Batch` to the least epsilon, at its delta, that holds between a data set with these counts and all
-        its neighbours. Left out where it is not known in closed form.
+    may_be_nan : whether some answers may be NaN, though it answers.
+    loss : from a `Batch` to the least epsilon, at its delta, between a data set with these counts and all its
+        neighbours. None where it is not known in closed form.
     """
 
     noise_on: Noisy
@@ -137,12 +133,12 @@ class MechanismLaw:
 
     @property
     def is_choice(self) -> bool:
-        """Whether answers are choices or verdicts, and no numbers near a gap."""
+        """Whether answers are choices or verdicts, not numbers near a gap."""
         return self.noise_on == "choices"
 
     @property
     def answers_for_nothing(self) -> bool:
-        """Whether what a batch has bought may answer later ones: noisy attributes, and cells of people."""
+        """Whether a batch's purchase may answer later batches free: noisy attributes, and cells of people."""
         return self.noise_on in ("attributes", "cells", "any")
 
 
@@ -171,9 +167,9 @@ def _cauchy_loss(batch: Batch) -> float:
 
 
 def _counts(batch: Batch) -> Law:
-    # The noise on a centred sum, times 1/n0 + 1/n1. The sizes are those that the answers were computed with, N0 as
-    # released: with them everything else cancels but for (N0 released - N0) times the row's mean minus 1/2, which is 0
-    # for balanced rows. Answers beyond what is possible were moved to its end.
+    # The noise on a centred sum, times 1/n0 + 1/n1. The sizes are those used for the answers, with N0 as released: all
+    # else cancels except (N0 released - N0) times the row's mean minus 1/2, which is 0 for balanced rows. Impossible
+    # answers were moved to the nearest possible ones.
     scales = laplace_scales(batch.queries, batch.epsilon, size_known=batch.size_known)
     return Laplace((1 / batch.n0 + 1 / batch.n1) * scales.sums)
 
@@ -185,25 +181,25 @@ def _counts_gaussian(batch: Batch) -> Law:
 
 
 def _counts_gaussian_loss(batch: Batch) -> float:
-    # N0 moves by 1 and every sum by 1/2, whatever the counts: one Gaussian that moves by as many standard deviations.
+    # N0 moves by 1 and every sum by 1/2, at any counts: one Gaussian that moves by as many standard deviations.
     scales = gaussian_scales(batch.queries, _multiplier(batch.epsilon, batch.delta))
     return gaussian_epsilon(1 / math.hypot(1 / scales.size, math.sqrt(batch.queries) / 2 / scales.sums), batch.delta)
 
 
 def _cube(batch: Batch) -> CubeNoise:
-    # As of counts, for values that fill [0, 1] and different models; of others the noise is smaller.
+    # As for counts, for values that fill [0, 1] and different models; otherwise the noise is smaller.
     law = cube_scales(batch.queries, batch.epsilon, size_known=batch.size_known).law
     return replace(law, scale=(1 / batch.n0 + 1 / batch.n1) * law.scale / 2)
 
 
 def _low_rank(batch: Batch) -> Law:
-    # That of models that have nothing in common, of sizes of all kinds: of others the predictions say how much less.
+    # For models that have nothing in common, with all sizes; for others the predictions determine the reduction.
     return replace(_cube(batch), stair=0.0)
 
 
 def _cells(batch: Batch) -> Law:
-    # The noise of one cell, whose people differ from the mean by 1/2. How many cells there are, and how far answers are
-    # moved towards no gap, depends on the predictions.
+    # The noise of one cell, whose people differ from the mean by 1/2. The number of cells, and the shrinking towards no
+    # gap, depend on the predictions.
     return Laplace((1 / batch.n0 + 1 / batch.n1) * cells_scale(batch.epsilon) / 2)
 
 
@@ -215,12 +211,12 @@ def _proposed(batch: Batch) -> Law:
 
 
 def _recommended(batch: Batch) -> Law | None:
-    # Which mechanism wins is public, but compliance's own code; counts are shrunk or not.
+    # The winning mechanism is public, but determined by compliance's code; counts may be shrunk.
     return None if batch.epsilon >= RESPONSE_FROM else _counts(batch)
 
 
 def _unknown(_: str) -> MechanismLaw:
-    """Say of a mechanism of others what is safe to say of any: whoever reads its answers takes them for Laplace's."""
+    """Return safe facts for a plug-in's mechanism without any: readers of its answers assume Laplace noise."""
     return MechanismLaw(noise_on="gaps", error=MECHANISM_LAWS["laplace"].error, counts_on_groups=True, interval=None)
 
 
@@ -286,7 +282,7 @@ MECHANISM_LAWS: Table[MechanismLaw] = Table(
             independent=True,
             loss=_cauchy_loss,
         ),
-        # Losses of the following five are with the facts that the first batch buys.
+        # Losses of the following five include the facts that the first batch buys.
         "counts": MechanismLaw(
             noise_on="sums",
             error=_counts,
@@ -329,7 +325,7 @@ MECHANISM_LAWS: Table[MechanismLaw] = Table(
             recommendable=True,
             loss=lambda b: 1 / cells_scale(b.epsilon),
         ),
-        # Answers are exact gaps of the noisy attributes, to who reads them so.
+        # Answers are also the exact gaps of the noisy attributes.
         "randomized-response": MechanismLaw(
             noise_on="attributes",
             error=lambda _: None,
@@ -338,13 +334,13 @@ MECHANISM_LAWS: Table[MechanismLaw] = Table(
             recommendable=True,
             loss=lambda b: response_loss(turning_probability(b.epsilon)),
         ),
-        # What these two cost a batch is not known, only its supremum over batches, which a small one does not reach.
+        # One batch's loss is not known for these two, only the supremum over batches, which a small one does not reach.
         "sparse-vector": MechanismLaw(
             noise_on="choices", error=lambda _: CHOICE, counts_on_groups=True, interval=None, may_be_nan=True
         ),
         "exponential": MechanismLaw(noise_on="choices", error=lambda _: CHOICE, counts_on_groups=True, interval=None),
-        # The noise on the mean over blocks; what is due to the deal of people into blocks comes on top, biased, and has
-        # no law that is known. The loss is for who knows how people were dealt, at worst.
+        # The noise on the mean over blocks; the error of dealing people into blocks is added, biased, with an unknown
+        # distribution. The loss is given the worst deal, against an attacker who knows it.
         "sample-and-aggregate": MechanismLaw(
             noise_on="blocks",
             error=lambda b: aggregate_law(block_count(b.people), b.queries, b.epsilon),
@@ -352,7 +348,7 @@ MECHANISM_LAWS: Table[MechanismLaw] = Table(
             interval=None,
             loss=lambda b: aggregate_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, minimum_group=b.minimum_group),
         ),
-        # A test with m answers has a loss at a delta that has no closed form.
+        # The loss of a test with m answers at a delta has no closed form.
         "propose-test-release": MechanismLaw(
             noise_on="gaps",
             error=_proposed,
@@ -361,20 +357,20 @@ MECHANISM_LAWS: Table[MechanismLaw] = Table(
             needs_delta=True,
             may_be_nan=True,
         ),
-        # Of its intervals, those of what it chose.
+        # Its intervals are the chosen mechanism's.
         "recommended": MechanismLaw(noise_on="any", error=_recommended, counts_on_groups=False, interval=None),
     },
     _checked,
     stand_in=_unknown,
     also="mechanisms",
 )
-"""Of every mechanism, by its name."""
+"""Public facts of every mechanism, by name."""
 
 BY_GROUP = "group-counts"
-"""Under which name ledgers enter what answers by group: noise on each count, whatever the groups' sizes."""
+"""Ledger name of answers by group: noise on each count, independent of the groups' sizes."""
 
 
 def counts_on_groups(mechanism: str) -> bool:
-    """Return whether a loss holds for groups of a known size alone; that of a name nobody knows is taken to."""
+    """Return whether a loss holds only for groups of a known size; true for unknown names."""
     law = MECHANISM_LAWS.get(mechanism)
     return mechanism != BY_GROUP if law is None else law.counts_on_groups

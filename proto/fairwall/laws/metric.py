@@ -1,4 +1,4 @@
-"""What each fairness metric is: whom it looks at, what it adds up about them, and whether its sign is kept.
+"""Fairness metrics: their strata, the values they sum, and whether their sign is kept.
 
 h is a prediction, y the public label, a = 1 the advantaged and a = 0 the disadvantaged group. Every gap is advantaged
 minus disadvantaged. Predictions are 0 or 1, or scores in [0, 1]; predictive parity needs 0 or 1.
@@ -36,14 +36,14 @@ from fairwall.errors import NotOneOf, UserError, did_you_mean
 from fairwall.plugins import Plugin, Table
 
 Value = Literal["prediction", "correct", "hit"]
-"""What is known of a person without their protected attribute: h; 1 - abs(y - h); or h y."""
+"""A person's public value: h; 1 - abs(y - h); or h y."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that a metric adds up over each group. Whoever knows these sums and the counts knows the metric.
+    """A quantity that a metric sums over each group; these sums and the counts determine the metric.
 
-    The value is one number in [0, 1] for each person, and the label puts a person into the stratum; None for everybody.
+    The value is one number in [0, 1] for each person; the label selects the stratum, None for everybody.
     """
 
     value: Value
@@ -52,13 +52,12 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """What a metric needs to know of one of its parts. Secret.
+    """Inputs of a metric from one of its parts. Secret.
 
     Parameters
     ----------
-    sum1, sum0 : ndarray of float64
-        Sums of each model's values over the stratum's advantaged and disadvantaged people, shape (m,), float64,
-        taken with `fairwall.laws.values.sums_over`.
+    sum1, sum0 : sums of each model's values over the stratum's advantaged and disadvantaged people, shape (m,), taken
+        with `fairwall.laws.values.sums_over`.
     n1, n0 : how many advantaged and disadvantaged people the stratum has; need not be whole where they are estimates.
     """
 
@@ -69,7 +68,7 @@ class GroupSums:
 
 
 class MetricError(UserError, ValueError):
-    """A metric that does not say what laws need to know of it. Its text is one line."""
+    """A metric without the facts that error distributions need. Its text is one line."""
 
 
 _PRECISION = (Part("hit"), Part("prediction"))
@@ -77,25 +76,20 @@ _PRECISION = (Part("hit"), Part("prediction"))
 
 @dataclass(frozen=True)
 class Metric:
-    """A group fairness metric, as far as it is public.
+    """The public definition of a group fairness metric.
+
+    MetricError is raised without a formula that is needed, and for any metric of several parts other than predictive
+    parity: sensitivity, range and intervals follow from this definition, and would be wrong.
 
     Parameters
     ----------
-    name, title : the key in `METRICS`, in scenario files and in results; what people call it, in reports.
+    name, title : the key in `METRICS`, in scenario files and in results; the name in reports.
     absolute : whether gaps lose their sign. This changes the sensitivity.
     binary : whether predictions must be 0 or 1.
-    bounded : bool
-        Whether one person can move it only so far. What is not bounded cannot be protected by noise on the metric.
-    joined : {'max', 'sum'} or None
-        Of several strata, each with one part: whether it is the largest of their absolute gaps, or the sum.
-    formula : from the `GroupSums` of each part to what it says of each model, where that is no gap of means.
-    also : what else people may call it, where they name it: Fairlearn's name where that means the same, in all cases.
-
-    Raises
-    ------
-    MetricError
-        Without a formula that is needed, and for any other metric of several parts but predictive parity: its
-        sensitivity, its range and its intervals follow from what is said here, and would be another one's.
+    bounded : whether one person's effect is bounded. An unbounded metric cannot be protected by noise on the metric.
+    joined : for several strata, each with one part: "max" or "sum" of their absolute gaps.
+    formula : from the `GroupSums` of each part to the metric of each model, where that is no gap of means.
+    also : other names: Fairlearn's name where that means the same, in all cases.
     """
 
     name: str
@@ -130,34 +124,31 @@ class Metric:
 
     @property
     def strata(self) -> tuple[int | None, ...]:
-        """The labels of the strata that it looks at, each once; None for everybody."""
+        """The labels of the metric's strata, each once; None for everybody."""
         return tuple(dict.fromkeys(part.label for part in self.parts))
 
     @property
     def sums_a_stratum(self) -> int:
-        """How many sums of one stratum a query needs."""
+        """The number of sums of one stratum for one query."""
         return max(sum(part.label == label for part in self.parts) for label in self.strata)
 
     @property
     def label(self) -> int | None:
-        """The label of the metric's one stratum; None where it looks at everybody, in one stratum or in two."""
+        """The label of the metric's only stratum; None if everybody counts, in one stratum or in two."""
         return self.strata[0] if len(self.strata) == 1 else None
 
     @property
     def of_means(self) -> bool:
-        """Whether it is a difference of one mean a group, or the absolute value of one."""
+        """Whether the metric is a difference of two group means, or its absolute value."""
         return self.bounded and len(self.parts) == 1
 
     @property
     def labelled(self) -> bool:
-        """Whether it needs labels."""
+        """Whether labels are needed."""
         return any(part.label is not None or part.value != "prediction" for part in self.parts)
 
     def of_gaps(self, gaps: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return what it says, from the gaps of means in its strata.
-
-        MetricError for a metric with a formula of its own.
-        """
+        """Return the metric from the gaps of means in its strata; MetricError for a metric with its own formula."""
         if self.formula is not None:
             raise MetricError(f"metric {self.name}: does not follow from gaps of means, as is asked for here")
         if self.joined is not None:
@@ -168,10 +159,11 @@ class Metric:
 
 
 def predictive_parity(hits: GroupSums, positives: GroupSums) -> NDArray[np.float64]:
-    """PPV gap: P(y=1 | h=1, a=1) - P(y=1 | h=1, a=0). Fairlearn: the group difference of a MetricFrame of precision.
+    """Return the PPV gap: P(y=1 | h=1, a=1) - P(y=1 | h=1, a=0).
 
-    0 where a group has nobody with h = 1: refusing would tell something about that group. Fairlearn takes that group's
-    precision for 0 instead, which doubles how far one person can move the gap.
+    Fairlearn: the group difference of a MetricFrame of precision. 0 where a group has nobody with h = 1: refusing would
+    tell something about that group. Fairlearn takes that group's precision for 0 instead, which doubles how far one
+    person can move the gap.
     """
     defined = (positives.sum1 > 0) & (positives.sum0 > 0)
     precision1 = hits.sum1 / np.where(defined, positives.sum1, 1.0)
@@ -180,7 +172,7 @@ def predictive_parity(hits: GroupSums, positives: GroupSums) -> NDArray[np.float
 
 
 def disparate_impact(predictions: GroupSums) -> NDArray[np.float64]:
-    """DI: P(h=1 | a=0) / P(h=1 | a=1). Fairlearn: `demographic_parity_ratio` is the smaller of it and its inverse."""
+    """Return DI: P(h=1 | a=0) / P(h=1 | a=1). Fairlearn: `demographic_parity_ratio`, the smaller of DI and 1/DI."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return (predictions.sum0 / predictions.n0) / (predictions.sum1 / predictions.n1)
 
@@ -193,7 +185,7 @@ _CORRECT = (Part("correct"),)
 
 
 def _checked(plugin: Plugin, metric: Metric) -> Metric:
-    """See that a plug-in's metric is one, and what its formula says."""
+    """Check a plug-in's metric, and wrap its formula in a check of its results."""
     plugin.require(isinstance(metric, Metric) and metric.name == plugin.name, "is no Metric of its name")
     formula = metric.formula
     if formula is None:
@@ -282,20 +274,20 @@ _ELSEWHERE = {
     "oad": "accuracy accuracy_score overall_accuracy -error_rate -zero_one_loss",
     "di": "disparate_impact impact adverse_impact four_fifths",
 }
-"""By key, what others call the rate that it compares; after a minus what is 1 less that rate."""
+"""By key, other names of the rate that the metric compares; a minus marks names of 1 less that rate."""
 
 _QUANTITIES = {each.lstrip("-"): (key, each[0] == "-") for key, names in _ELSEWHERE.items() for each in names.split()}
 
 RATES = {"sp": "selection_rate", "eo": "true_positive_rate", "fpr": "false_positive_rate", "oad": "accuracy"}
-"""By key, the measure by group whose gap it is."""
+"""By key, the by-group measure whose gap the metric is."""
 
 
 _SLIP = 0.8
-"""Words at least so alike, from 0 to 1, are one word and a slip."""
+"""Least likeness, from 0 to 1, of two words that count as one misspelled word."""
 
 
 def _spelled_alike(name: str, known: Iterable[str]) -> str | None:
-    """Find the name whose every word is this one's but for a slip: other words mean something else."""
+    """Return the known name that matches word by word up to misspelling: other words mean something else."""
     words = re.split(r"[_\W]+", name.lower())
     for each in known:
         pairs = list(itertools.zip_longest(words, each.split("_"), fillvalue=""))
@@ -309,13 +301,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 def meaning(name: str, known: Iterable[str], *, by_group: bool = False) -> str:
-    """End the refusal of a metric's name, or a measure's, with what it means elsewhere and how ours differ from that.
-
-    Parameters
-    ----------
-    known : the names that are taken.
-    by_group : whether a measure of each group was asked for, and not a metric.
-    """
+    """Return a hint for an invalid metric, or by-group measure, name: its usual meaning, and how ours differs."""
     if (near := _spelled_alike(name, known)) is not None:
         return did_you_mean([near])
     form, quantity = "", _spelled_alike(name, _QUANTITIES)
@@ -349,15 +335,15 @@ def meaning(name: str, known: Iterable[str], *, by_group: bool = False) -> str:
 
 
 class NotAMetric(NotOneOf):
-    """A name that is no metric's."""
+    """A name that is not a metric's."""
 
     def hint(self, name: str) -> str:
-        """End a refusal of this name with what it may mean."""
+        """Return the end of the refusal of a name: its likely meaning."""
         return meaning(name, self.names)
 
 
 def key_of(name: str) -> str:
-    """Return the key of `METRICS` that a name stands for: itself, or one of a metric's other names; NotOneOf."""
+    """Return the key of `METRICS` for a key or another name of a metric; NotAMetric if there is none."""
     if name in METRICS:
         return name
     others = {other: metric.name for metric in METRICS.values() for other in metric.also}
@@ -367,7 +353,7 @@ def key_of(name: str) -> str:
 
 
 def find_metric(metric: str) -> Metric:
-    """Return the metric of this name, see `key_of`; ValueError with a line for another one."""
+    """Return the metric of a name, see `key_of`; ValueError with a one-line text for an unknown name."""
     if not isinstance(metric, str):
         raise ValueError(f"metric: must be a name, such as 'sp', not a value of type {type(metric).__name__}")
     try:
@@ -378,21 +364,15 @@ def find_metric(metric: str) -> Metric:
 
 
 def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return whom a metric looks at, from the public labels, shape (n,): the members of its one stratum.
-
-    Equalized odds looks at two that together hold everybody, and gets everybody; `strata_of` tells them apart.
-    """
+    """Return a metric's stratum as a mask, shape (n,), from the public labels; everybody for equalized odds."""
     return members_of(find_metric(metric).label, labels.shape, labels)
 
 
 def strata_of(metric: str, labels: NDArray[np.uint8]) -> list[NDArray[np.bool_]]:
-    """Return whom a metric looks at, stratum by stratum: each of them has groups, and a part of the metric, of its own.
-
-    The public labels have the shape (n,), and so has each of one stratum or two.
-    """
+    """Return the masks of a metric's one or two strata, shape (n,) each, from the public labels of that shape."""
     return [members_of(label, labels.shape, labels) for label in find_metric(metric).strata]
 
 
 def members_of(label: int | None, shape: tuple[int, ...], labels: NDArray[np.uint8] | None) -> NDArray[np.bool_]:
-    """Return whom a part looks at by its label, shape (n,), from the public labels."""
+    """Return the mask, shape (n,), of the people with a label, None for everybody, from the public labels."""
     return np.ones(shape, dtype=np.bool_) if label is None or labels is None else labels == label

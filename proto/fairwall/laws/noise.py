@@ -1,7 +1,7 @@
-"""The laws of additive noise: one place to sample from and to evaluate.
+"""Distributions of additive noise, to sample from and to evaluate.
 
-Samples are float64 numbers. Their lowest bits are not those of a real-valued law, which an attacker may exploit
-(Mironov, CCS 2012); who releases them has to round to a grid that depends on public parameters alone.
+Samples are float64 numbers. Their lowest bits are not those of a real-valued distribution, which an attacker may
+exploit (Mironov, CCS 2012); a release must round to a grid that depends on public parameters alone.
 """
 
 import math
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class Law(Protocol):
-    """A symmetric law of noise around 0. Scale 0 is no noise."""
+    """A symmetric distribution of noise around 0. Scale 0 is no noise."""
 
     @property
     def scale(self) -> float:
@@ -32,7 +32,7 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class Scaled:
-    """A `Law` that says how it is drawn, and its log-density, where there is noise."""
+    """A `Law` whose density and draws are defined for scales above 0."""
 
     scale: float
 
@@ -82,7 +82,7 @@ class Cauchy(Scaled):
         return self.scale
 
     def _log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        # hypot, because x^2 overflows for draws that a Cauchy law really makes.
+        # hypot, because x^2 overflows for draws that do occur.
         return np.asarray(math.log(self.scale / math.pi) - 2 * np.log(np.hypot(x, self.scale)))
 
     def _sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
@@ -110,7 +110,7 @@ class Gaussian(Scaled):
 class Uniform(Scaled):
     """Density 1 / (2 scale) on [-scale, scale]: the error of rounding to a grid of step 2 scale.
 
-    For a number that varies over many steps of the grid; the error is a function of the number, not noise.
+    For numbers that vary over many grid steps; the error is a function of the number, not noise.
     """
 
     def median_abs(self) -> float:

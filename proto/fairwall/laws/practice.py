@@ -1,17 +1,17 @@
-r"""What practice asks of counts by group: balanced accuracy, odds ratios, standardised differences, calibration.
+"""By-group measures used in practice: balanced accuracy, odds ratios, standardised differences, calibration.
 
-All of it is a function f of counts that were released with noise z of a known distribution, so that it costs nothing.
-The exact counts are those that were released less the noise, and none is below 0.
+All of it is a function f of counts that were released with noise z of a known distribution, so it costs nothing.
+The exact counts are the released ones less the noise, and none is below 0.
 
 **Intervals of quotients** of two sums are Fieller's (`fairwall.laws.group_tables.Share`), and exact: treatment equality
 FN / FP is u / (1 - u) of the share u = FN / (FN + FP), and calibration is the share of positives in a band.
 
-**Intervals of all else.** For any fixed set Z that holds the noise with 95%, the values f(released - z), z in Z, hold
-the exact one with at least 95%: where z is the noise that was drawn, that is the exact one. Here Z is the ball in the
-l1 norm, over the counts of the groups that are compared, that holds 95% of simulated noise, and f's ends in it are
-those among the simulated z. That is proved but for the simulation, and wider than it need be. So it is taken where a
-count that f divides by is lost in its noise, and else the middle 95% of f(released - z), z simulated: for a linear f
-they hold the exact value with just 95%, and for these f as often as is measured, groups of three people included
+**Other intervals.** For any fixed set Z that holds the noise with 95%, the values f(released - z), z in Z, hold
+the exact one with at least 95%: the exact one is that of the actual noise. Here Z is the ball in the l1 norm, over the
+counts of the compared groups, that holds 95% of simulated noise, and f's ends in it are those among the simulated z.
+That is proved but for the simulation, and wider than needed. So it is used where a count that f divides by is lost in
+its noise, and else the middle 95% of f(released - z), z simulated: for a linear f they hold the exact value with just
+95%, and for these f as often as is measured, groups of three people included
 (`tests/unit/compliance/test_group_practice.py`).
 """
 
@@ -31,24 +31,19 @@ from fairwall.laws.groups import balanced
 from fairwall.laws.quantiles import LEVEL
 
 CLEAR = 1.0
-"""A count of fewer deviations of its noise than this is lost in it."""
+"""Number of noise deviations below which a count is lost in its noise."""
 
 _DRAWS = 4_000
 _NUMBERS = 1 << 23
-"""Simulated at once."""
+"""Most numbers simulated at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Counts:
     """Rows of counts by group that were released together, and their noise.
 
-    Parameters
-    ----------
-    released : ndarray, shape (rows, groups)
-    noise : ndarray, shape (rows, draws, groups)
-        Simulated, of all rows together; one draw of zeros where there is none.
-    merged : ndarray of int64, shape (groups,)
-        As of `Share`.
+    `released`: shape (rows, groups). `noise`: simulated, of all rows jointly, shape (rows, draws, groups); one draw of
+    zeros where there is none. `merged`: as of `Share`, shape (groups,).
     """
 
     released: NDArray[np.float64]
@@ -65,7 +60,7 @@ class Counts:
         return Counts(weights @ self.released, np.tensordot(weights, self.noise, 1), self.merged)
 
     def share(self, top: int, rest: int) -> Share:
-        """Return one row over its sum with another, by their places."""
+        """Return one row over its sum with another, by their indices."""
         bottom, noise = self.released[top] + self.released[rest], self.noise[top] + self.noise[rest]
         total = float(bottom.sum())
         everybody = float(self.released[top].sum()) / total if total and self.noise.any() else math.nan
@@ -78,12 +73,12 @@ class Counts:
 
     @property
     def draws(self) -> NDArray[np.float64]:
-        """How the exact counts may look, shape (rows, draws, groups)."""
+        """Simulated exact counts, shape (rows, draws, groups)."""
         return np.maximum(self.released[:, np.newaxis] - self.noise, 0.0)
 
 
 def counts_of_tables(tables: Sequence[tuple[Table, NDArray[np.float64]]]) -> Counts:
-    """Add up strata of each table; the weights beside it have the shape (its rows, strata)."""
+    """Return weighted sums of each table's strata; the weights beside it have the shape (its rows, strata)."""
     groups = tables[0][0].counts.shape[1]
     noise = [
         np.tensordot(weights, _noise_of_strata(place, table.rate, *table.counts.shape), 1)
@@ -95,7 +90,7 @@ def counts_of_tables(tables: Sequence[tuple[Table, NDArray[np.float64]]]) -> Cou
 
 
 def counts_of_rows(parts: Sequence[Rows], measures: Sequence[int]) -> Counts:
-    """Return whom each measure looks at, and what it adds up, by turns, from all parts of the people."""
+    """Return, for each measure in turn, the number of people it looks at and its sum, from all parts of the people."""
     each = list(measures)
     told = [_told(part, each, place) for place, part in enumerate(parts)]
     released, noise = (sum(pair[side] for pair in told) for side in (0, 1))
@@ -103,7 +98,7 @@ def counts_of_rows(parts: Sequence[Rows], measures: Sequence[int]) -> Counts:
 
 
 def _told(part: Rows, measures: list[int], place: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return of one part what `counts_of_rows` does, and its noise: measures of one row have the same."""
+    """Return one part's counts for `counts_of_rows`, and their noise, which measures of one row share."""
     rows = part.row[measures]
     distinct = np.unique(rows[rows > 0])
     reaches = [part.ball.reaches[row] for row in distinct]
@@ -133,7 +128,8 @@ def _noise_of_strata(place: int, rate: float, strata: int, groups: int) -> NDArr
 class Estimate:
     """A number for each group and the ends of its interval, all of shape (groups,).
 
-    NaN is undefined, 0 over 0, and so are the ends but where it is so by noise alone: then it may be anything.
+    NaN is undefined, 0 over 0. The ends are then NaN too, unless the value is undefined because of noise only: then
+    they span all possible values.
     """
 
     value: NDArray[np.float64]
@@ -144,9 +140,7 @@ class Estimate:
 def balanced_accuracy(counts: Counts) -> Estimate:
     """Return (TPR + 1 - FPR) / 2 of each group, in [0, 1] (Brodersen et al. 2010).
 
-    Parameters
-    ----------
-    counts : four rows: people with the label 1, those of them who are selected, and the same of the label 0.
+    The four rows of `counts`: people with the label 1, selected ones among them, and the same for the label 0.
     """
 
     def of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -159,25 +153,20 @@ def balanced_accuracy(counts: Counts) -> Estimate:
 
 
 def treatment_equality(counts: Counts) -> Estimate:
-    """Return false negatives over false positives of each group, from 0 to infinity (Berk et al. 2018).
-
-    Rows are those of `balanced_accuracy`.
-    """
+    """Return each group's false negatives over false positives (Berk et al. 2018); rows as of `balanced_accuracy`."""
     errors = counts.combined(np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]))
     low, high = errors.share(0, 1).interval()
     return Estimate(_over(*errors.estimate), _over(low, 1 - low), _over(high, 1 - high))
 
 
 def common_odds_ratio(counts: Counts, reference: int) -> Estimate:
-    r"""Return the odds ratio that segments have in common, sum(a d / n) / sum(b c / n) (Mantel and Haenszel 1959).
+    """Return the odds ratio common to all segments, sum(a d / n) / sum(b c / n) (Mantel and Haenszel 1959).
 
-    In each segment a and b are the group's hits and others, c and d those of the reference, and n is their sum. Of one
+    In each segment a and b are the group's hits and others, c and d those of the reference, and n is their sum. For one
     segment it is the sample odds ratio, a d / (b c).
 
-    Parameters
-    ----------
-    counts : rows are hits of each segment, and then others of each segment, in the same order.
-    reference : the group that all are compared with, itself included, which has 1.
+    `counts`: rows are hits of each segment, and then others of each segment, in the same order. `reference`: the group
+    that all are compared with, itself included, which has 1.
     """
 
     def of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -195,27 +184,20 @@ def common_odds_ratio(counts: Counts, reference: int) -> Estimate:
 def ratios_however_filled(
     counts: Counts, may_be: NDArray[np.bool_], compared: NDArray[np.bool_]
 ) -> tuple[Estimate, Estimate]:
-    r"""Bound impact ratios over all ways in which people of unknown groups may belong to known ones.
+    """Return bounds on impact ratios over all assignments of people of unknown groups to known ones.
 
-    With h hits and o others of a group, and h', o' of all who may be of it besides, its rate is from h / (h + o + o')
-    to (h + h') / (h + h' + o). Its ratio is smallest where whoever may be of it and is no hit is, and of the group that
-    can have the largest rate all hits who may be. No person is needed for both, so that this bound is reached. The
-    largest ratio is over the largest of the others' least rates: reached where two groups are compared, and beyond
-    that no more than a bound, since one person lowers the rate of one group alone.
+    With h hits and o others of a group, and h', o' of all others who may belong to it, its rate is from h / (h + o +
+    o') to (h + h') / (h + h' + o). Its ratio is smallest where all possible members without a hit are counted in it,
+    and all possible hits in the group that can have the largest rate. No person is needed for both, so this bound is
+    attained. The largest ratio is over the largest of the others' least rates: attained where two groups are compared;
+    beyond that only a bound, since one person lowers the rate of one group alone.
 
-    Parameters
-    ----------
-    counts : two rows: hits, and others.
-    may_be : ndarray of bool, shape (groups, groups)
-        Whether somebody who is counted in the group of the row may be of that of the column.
-    compared : ndarray of bool, shape (groups,)
+    The two estimates are in [0, 1]; NaN for groups that are not compared, where fewer than two are, and where nobody is
+    a hit. The exact ratio of these people lies between the first's low end and the second's high end with 95%, noise
+    included, for any assignment.
 
-    Returns
-    -------
-    least, most : Estimate
-        In [0, 1]; NaN for groups that are not compared, where fewer than two are, and where nobody is a hit. From
-        the low end of the one to the high end of the other lies the exact ratio of these people with 95%, noise
-        counted, whoever they are.
+    `counts`: two rows: hits, and others. `may_be`: whether somebody counted in the row's group may belong to the
+    column's, shape (groups, groups). `compared`: mask of the groups compared, shape (groups,).
     """
     elsewhere = (may_be & ~np.eye(len(may_be), dtype=np.bool_)).astype(np.float64)
 
@@ -226,7 +208,7 @@ def ratios_however_filled(
         own, theirs = (least, most) if smallest else (most, least)
         among = np.where(compared, np.nan_to_num(theirs), -1.0)
         second, first = (np.sort(among, axis=-1)[..., [place]] for place in (-2, -1))
-        largest = np.where(among == first, second, first)  # of all groups but each
+        largest = np.where(among == first, second, first)  # of the other groups
         return np.where(compared & (largest >= 0), np.minimum(_over(own, largest), 1.0), np.nan)
 
     if compared.sum() < 2:
@@ -245,12 +227,9 @@ def ratios_however_filled(
 def standardised_difference(share: Share, reference: int, deviation: float) -> Estimate:
     """Return each group's mean less that of the reference, over the deviation of all people's values.
 
-    Fair lending takes the deviation of everybody, which is public here: the predictions are whoever asks' own.
+    Fair lending takes the deviation of everybody, which is public here: the developer knows the predictions.
 
-    Parameters
-    ----------
-    share : means in [0, 1].
-    deviation : of everybody's values, on the same scale, above 0.
+    `share`: means in [0, 1]. `deviation`: of everybody's values, on the same scale, above 0.
     """
     value, drawn = ((each - each[..., [reference]]) / deviation for each in (share.estimate, share.draws))
     norms = np.abs(share.top_noise) + np.abs(share.bottom_noise)
@@ -265,7 +244,7 @@ def _over(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.f
 
 
 def _clear(released: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell of which groups no row is lost in its noise."""
+    """Return, for each group, whether all rows are well above their noise."""
     return np.asarray((released > CLEAR * noise.std(axis=1)).all(axis=0))
 
 
@@ -289,5 +268,5 @@ def _interval(
     return Estimate(value, np.fmin(low, value), np.fmax(high, value))
 
 
-def _clipped(found: Estimate, least: float, most: float) -> Estimate:
-    return Estimate(found.value, np.clip(found.low, least, most), np.clip(found.high, least, most))
+def _clipped(estimate: Estimate, least: float, most: float) -> Estimate:
+    return Estimate(estimate.value, np.clip(estimate.low, least, most), np.clip(estimate.high, least, most))

@@ -1,4 +1,4 @@
-"""How precisely answers are written down. It is no privacy: rounding leaves an attacker fewer bits, not none."""
+"""Precision of written answers. Rounding is no privacy: it leaves an attacker fewer bits, not none."""
 
 from typing import Literal, TypeAlias
 
@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 from fairwall.laws.noise import Uniform
 
 Precision: TypeAlias = Literal["float64", "float32"] | int
-"""A float of so many bits, or a number rounded to so many decimals, from 0 to `DECIMALS_MAX`."""
+"""A float format, or a number of decimals to which answers are rounded, from 0 to `DECIMALS_MAX`."""
 
 DECIMALS_MAX = 15
-"""Beyond, float64 has no more decimals to keep of a gap."""
+"""Most decimals: beyond, float64 has none to keep of a gap."""
 
 DECIMALS = 2
-"""What the mechanism `round` keeps."""
+"""Decimals that the mechanism `round` keeps."""
 
 
 def written_down(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
-    """Round values to what is written down of them; NaN stays NaN, and 0 has no sign."""
+    """Return values as they are written down; NaN stays NaN, and 0 has no sign."""
     if precision == "float64":
         return values
     if precision == "float32":
@@ -28,12 +28,12 @@ def written_down(values: NDArray[np.float64], precision: Precision) -> NDArray[n
 
 
 def rounding_law(decimals: int) -> Uniform:
-    """Return the law of the error of a number rounded to so many decimals."""
+    """Return the error distribution of a number rounded to `decimals` decimals."""
     return Uniform(0.5 * 10.0**-decimals)
 
 
 def spacing(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
-    """Return how far the next number that can be written down is from each, in the values' shape."""
+    """Return the distance from each value to the next one that can be written down, in the values' shape."""
     if precision == "float64":
         return np.spacing(np.abs(values))
     if precision == "float32":

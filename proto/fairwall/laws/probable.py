@@ -1,47 +1,46 @@
-r"""Groups that nobody knows: of everybody probabilities, and a golden sample of people whose group is known.
+"""Groups known only by probabilities for everybody, and exactly for a golden sample.
 
 **What is secret.** Person i has probabilities q_i of k groups, which sum up to 1; in the golden sample, a simple
-random sample of m of all N people, the group A_i is known too. Neighbours differ in one person's q and A. Who is in
+random sample of m of all N people, the group A_i is known too. Neighbours differ in one person's q and A. Membership of
 the golden sample is not secret, and stays.
 
-**What is released**, of each public stratum: of the golden sample the k x k table of sums of e_A q', where e_A is 1
-at the group; of everybody else that of q q', of which cells (a, b) and (b, a) are one. A person's own table has no
-number below 0, and sums up to 1, with A and q alike: e_A q' as e_A and q do, q q' as q does, twice. So two such
-tables differ by 2 at most in the l1 norm, and by 2 if both are of somebody who is sure to be of one group and of
+**What is released**, for each public stratum: for the golden sample the k x k table of sums of e_A q', where e_A is 1
+at the group; for everybody else that of q q', of which cells (a, b) and (b, a) are one. A person's own table is
+nonnegative and sums up to 1, whether the person has A and q: e_A q' as e_A and q do, q q' as q does, twice. So two such
+tables differ by at most 2 in the l1 norm, and by 2 if both are of somebody who is sure to be of one group and of
 another one. A person is in one of both tables, in one stratum. That is the distance of counts of people by group
-(`fairwall.laws.groups`), whose noise and proof hold as they are: each table costs all of epsilon, and both together
+(`fairwall.laws.groups`), whose noise and proof apply unchanged: each table costs all of epsilon, and both together
 no more. Probabilities are rounded to multiples of 1 / `GRID` that sum up to 1, and so tables are whole multiples of
 `UNIT`.
 
-**The estimate.** Margins of both tables are what is needed: sums of q, and of 1[A = g] in the golden sample. With the
+**The estimate** needs margins of both tables: sums of q, and of 1[A = g] in the golden sample. With the
 residuals r_i = e_A - q, the number of a group's people in a stratum is Q + sum of all r, and
 
     X = Q + N/m (sum of r over the golden sample)
 
-has it for its mean over golden samples, whatever the probabilities are worth (the difference estimator: Sarndal,
-Swensson and Wretman 1992, 6.3). Sums of q alone are right where E r = 0 in every stratum, of those who are selected
-and of others alike: BISG's assumption, that whoever is selected is so irrespective of the group, given what q is made
-of.
+has it for its mean over golden samples, however good the probabilities (the difference estimator: Sarndal,
+Swensson and Wretman 1992, 6.3). Sums of q alone are right where E r = 0 in every stratum, of the selected and of others
+alike: BISG's assumption, that selection is independent of the group, given the inputs of q.
 
 **Three parts of the error.** With F = (N - m) / m the error of X is
 
     its noise  -  (sum of r over all others than the golden sample)  +  F (sum of r over the golden sample).
 
-The second part is *sampling*: who of those whose group is unknown really is what, given the probabilities. The third
-is *proxy*: what the golden sample does not tell of the probabilities' error. With C the mean of r r' they have the
-covariances (N - m) C and F^2 m C, which add up to N (N - m) / m C, that of a simple random sample. C needs nothing
-more to be released: r r' = e_A e_A' - e_A q' - q e_A' + q q', of which the golden sample's table has the first three,
+The second part is *sampling*: the actual groups of those whose group is unknown, given the probabilities. The third
+is *proxy*: the part of the probabilities' error that the golden sample does not tell. With C the mean of r r' they have
+the covariances (N - m) C and F^2 m C, which add up to N (N - m) / m C, that of a simple random sample. C needs no
+further release: r r' = e_A e_A' - e_A q' - q e_A' + q q', of which the golden sample's table has the first three,
 and the other one the last. Where the probabilities are right, C is also the mean of diag(q) - q q', which has far
-less noise. Of both variances of a group the larger one is taken, so that probabilities that are surer than they
-should be cost width; correlations are those of the latter. Both parts are taken to be normal. Rates have Fieller's
-interval by simulated errors, all three parts together, and are compared as any others (`fairwall.laws.group_tables`).
+less noise. Of both variances of a group the larger one is taken, so that overconfident probabilities cost width;
+correlations are those of the latter. Both parts are taken as normal. Rates have Fieller's interval by simulated errors,
+all three parts together, and are compared as any others (`fairwall.laws.group_tables`).
 
 **The test** of the assumption: what the golden sample adds to the top less the rate times what it adds to the bottom
-is 0 in the mean, for each group, where sums of q alone give the right rate. Its law is that of its noise and the
-proxy part.
+is 0 in the mean, for each group, where sums of q alone give the right rate. Its distribution is that of its noise and
+the proxy part.
 
-A threshold, which takes people for whom the most speaks to be sure, is no such thing: its errors do not go away in
-sums, and gaps come out too large (Chen, Kallus, Mao, Svacha and Udell 2019, arXiv 1811.11154).
+Assigning people to their likeliest group (a threshold) is different: its errors do not cancel in sums, and gaps come
+out too large (Chen, Kallus, Mao, Svacha and Udell 2019, arXiv 1811.11154).
 """
 
 from __future__ import annotations
@@ -58,33 +57,30 @@ from fairwall.laws.group_tables import Share, merged_share, noise_of_sums, reach
 from fairwall.laws.groups import noise_rate
 
 GRID = 2**10
-"""Probabilities are whole multiples of 1 / GRID."""
+"""Number of probability steps: probabilities are whole multiples of 1 / GRID."""
 
 UNIT = 1.0 / GRID**2
 
 GOLDEN_MIN = 100
-"""So many people has a golden sample at least: of fewer, what it tells is not near a normal law."""
+"""Least people in a golden sample; with fewer, its estimates are not near a normal distribution."""
 
 _DRAWS = 16_000
 
 _ROUNDING = 1e-6
-"""Of people: what float64 loses is far less."""
+"""Tolerance, in people; float64's rounding is far less."""
 
 PARTS = ("noise", "sampling", "proxy")
 
 
 def rate_of(epsilon: float) -> float:
-    """Return the rate of balanced noise on a table in units of `UNIT` that costs so much."""
+    """Return the rate of balanced noise on a table in units of `UNIT` that costs epsilon."""
     return noise_rate(epsilon, 2.0 * GRID**2)
 
 
 def rounded(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round to whole multiples of 1 / `GRID`, which sum up to `GRID`: the largest remainders are rounded up.
+    """Return probabilities, shape (people, groups), as whole multiples of 1 / `GRID`, each row summing to `GRID`.
 
-    Parameters
-    ----------
-    probabilities : ndarray of float64, shape (people, groups)
-        Not below 0; rows sum up to 1, or nearly so.
+    The largest remainders are rounded up; rows are not below 0 and sum to about 1.
     """
     parts = GRID * probabilities / probabilities.sum(axis=1, keepdims=True)
     whole: NDArray[np.int64] = np.floor(parts).astype(np.int64)
@@ -95,7 +91,7 @@ def rounded(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _margins(groups: int) -> NDArray[np.float64]:
-    """Return what a table's margin has of each pair a <= b, in their order, shape (pairs, groups)."""
+    """Return the weight of each pair a <= b in a table's margin, in their order, shape (pairs, groups)."""
     first, second = np.triu_indices(groups)
     found: NDArray[np.float64] = (np.eye(groups)[first] + np.eye(groups)[second]) / 2
     return found
@@ -105,12 +101,8 @@ def _margins(groups: int) -> NDArray[np.float64]:
 class Proxied:
     """A rate by group and the parts of its error.
 
-    Parameters
-    ----------
-    share : with the whole error.
-    parts : the same rate with one of `PARTS` alone.
-    added : what the golden sample adds to it, which is 0 in the mean where the probabilities' assumption holds, with
-        the law that it then has.
+    `share`: with the whole error. `parts`: the same rate with one of `PARTS` alone. `added`: the golden sample's
+    contribution, with mean 0 and the noise simulated under the probabilities' assumption.
     """
 
     share: Share
@@ -126,28 +118,28 @@ class Proxied:
         )
 
     def known(self) -> Proxied:
-        """Return the same of groups that are known, over which residuals add up to 0: all of their error is noise."""
+        """Return the rate for exactly known groups, in which residuals cancel: all of the error is noise."""
         noise = self.parts["noise"]
         none = replace(noise, top_noise=0 * noise.top_noise[:1], bottom_noise=0 * noise.bottom_noise[:1])
         return Proxied(noise, {"noise": noise, "sampling": none, "proxy": none}, self.added)
 
     def sizes(self) -> tuple[NDArray[np.float64], ...]:
-        """Estimate how many people each group has, as `fairwall.laws.group_tables.sizes`, of whom the rate is."""
+        """Return the number of people in each group of the base, with interval: `fairwall.laws.group_tables.sizes`."""
         found, reach, people = self.share.bottom, reach_of(self.share.bottom_noise), self.share.bottom.sum()
         ends = np.ceil(found - reach), np.floor(found + reach)
         low, high = (np.clip(end, 0.0, people) for end in ends)
         return np.clip(np.rint(found), 0.0, people), low, high
 
     def half_widths(self) -> dict[str, NDArray[np.float64]]:
-        """Return by how much each part moves a rate with 95%, if it were alone; shape (groups,) each."""
+        """Return the 95% half-widths of a rate for each part of the error alone; shape (groups,) each."""
         rate, people = self.share.estimate, np.maximum(self.share.bottom, 1.0)
         return {name: reach_of(part.top_noise - rate * part.bottom_noise) / people for name, part in self.parts.items()}
 
     def p_values(self, tested: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return how usual it would be that a rate by probabilities alone is so far off, if their assumption held.
+        """Return the p-value of each group's rate by probabilities alone, under their assumption.
 
-        Times the number of groups that are tested (Bonferroni), so that one of them is below 0.05 with 5% at most. NaN
-        for others.
+        Multiplied by the number of groups tested (Bonferroni), so that any is below 0.05 with at most 5%. NaN for other
+        groups.
         """
         rate, added = self.share.estimate, self.added
         drawn = np.abs(added.top_noise - rate * added.bottom_noise)
@@ -157,7 +149,7 @@ class Proxied:
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """People of some strata: how many, what the golden sample adds, and draws of the parts of their error."""
+    """Counts of people of some strata, the golden sample's contribution, and draws of the parts of their error."""
 
     count: NDArray[np.float64]
     added: NDArray[np.float64]
@@ -166,14 +158,10 @@ class _Counted:
 
 @dataclass(frozen=True, eq=False)
 class ProbableTable:
-    """What was released, in units of `UNIT`, and the rate of its noise, infinite for none.
+    """Released tables, in units of `UNIT`, and the rate of their noise, infinite for none.
 
-    Parameters
-    ----------
-    others : ndarray, shape (strata, other groups * pairs)
-    golden : ndarray, shape (strata, other groups * groups * groups)
-        The second group, that of the probabilities, is the fastest.
-    groups : of the attribute that is known by probabilities.
+    `others`: shape (strata, other groups * pairs). `golden`: shape (strata, other groups * groups * groups); the second
+    group, of the probabilities, is the fastest. `groups`: of the attribute that is known by probabilities.
     """
 
     others: NDArray[np.float64]
@@ -183,16 +171,16 @@ class ProbableTable:
 
     @cached_property
     def _sizes(self) -> tuple[float, float]:
-        """How many people are in the golden sample, and how many are not, which are public."""
+        """The numbers of people inside and outside the golden sample, which are public."""
         return float(np.rint(UNIT * self.golden.sum())), float(np.rint(UNIT * self.others.sum()))
 
     @property
     def people(self) -> float:
-        """How many people there are."""
+        """The number of people."""
         return sum(self._sizes)
 
     def proxied(self, base: NDArray[np.bool_], hits: NDArray[np.bool_]) -> Proxied:
-        """Return the share of the people in some strata, `hits`, among those in more, `base`; shape (strata,).
+        """Return the share of people in the strata `hits` among those in `base`; masks of shape (strata,).
 
         Groups are those of the other attributes, and of this one the fastest.
         """
@@ -222,7 +210,7 @@ class ProbableTable:
         least, most = others / golden, (others + golden) / golden
         pairs, known = self.others[side].sum(axis=0), self.golden[side].sum(axis=0)
         (have, residuals), (noise, of_residuals) = self._known(known), self._known(noise_of_golden)
-        sampling, proxy = self._drawn(pairs, known, seed)  # sides are of other people
+        sampling, proxy = self._drawn(pairs, known, seed)  # the sides are disjoint, hence a seed for each
         return _Counted(
             self._expected(pairs) + have + least * residuals,
             most * residuals,
@@ -235,20 +223,20 @@ class ProbableTable:
         )
 
     def _expected(self, pairs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up to margins, shape (..., other groups * groups)."""
+        """Return the margins of tables of pairs, shape (..., other groups * groups)."""
         margins = pairs.reshape(*pairs.shape[:-1], -1, len(_margins(self.groups)))
         found: NDArray[np.float64] = UNIT * (margins @ _margins(self.groups))
         return found.reshape(*pairs.shape[:-1], -1)
 
     def _known(self, golden: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return how many are known to be of each group, and how many more that is than probabilities say."""
+        """Return the golden sample's count of each group, and its excess over the probabilities' sums."""
         table = UNIT * golden.reshape(*golden.shape[:-1], -1, self.groups, self.groups)
         have, said = table.sum(axis=-1), table.sum(axis=-2)
         shape = (*golden.shape[:-1], -1)
         return have.reshape(shape), (have - said).reshape(shape)
 
     def _drawn(self, pairs: NDArray[np.float64], known: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
-        """Draw normal numbers that vary as one person's residuals do in some strata, shape (2, draws, groups)."""
+        """Simulate normal numbers with the covariance of one person's residuals, shape (2, draws, groups)."""
         golden, others = self._sizes
         size, shape = self.groups, (-1, self.groups, self.groups)
         first, second = np.triu_indices(size)
@@ -260,7 +248,7 @@ class ProbableTable:
         alone = np.eye(size)
         right = alone * products.sum(axis=2, keepdims=True) - products
         found = alone * table.sum(axis=2, keepdims=True) - table - table.transpose(0, 2, 1) + products
-        least = UNIT / others  # of a group that nobody is of by any probability, which noise may make less of
+        least = UNIT / others  # for a group of probability 0, whose noisy variance may be below 0
         said = np.maximum(np.diagonal(right, axis1=1, axis2=2), least)
         scale = np.sqrt(np.maximum(np.diagonal(found, axis1=1, axis2=2), said))
         alike = right / np.sqrt(said[:, :, np.newaxis] * said[:, np.newaxis, :])
@@ -274,5 +262,5 @@ class ProbableTable:
 
 
 def _repeated(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give draws as often as there are normal ones beside them."""
+    """Repeat the draws until there are `_DRAWS` of them."""
     return np.tile(drawn, (-(-_DRAWS // len(drawn)), 1))[:_DRAWS]

@@ -1,7 +1,7 @@
-"""What cells a batch would buy, and what those that were bought tell of it: all of it public, released noise included.
+"""Purchases of cells: a batch's plan, and the information of earlier purchases. Public, released noise included.
 
-`fairwall.laws.cells` has the partition and the noise, `fairwall.laws.residuals` what is measured besides,
-`fairwall.laws.posterior` the answers, and `compliance.mechanisms.cells` draws the noise. What was bought stands in an
+`fairwall.laws.cells` has the partition and the noise, `fairwall.laws.residuals` the sum measured besides,
+`fairwall.laws.posterior` the answers, and `compliance.mechanisms.cells` draws the noise. Purchases are stored in an
 account's facts (`fact_names`).
 """
 
@@ -24,30 +24,23 @@ from fairwall.laws.posterior import SHARE, Free, Seen, directions_of, predicted_
 from fairwall.laws.residuals import CORRELATION, CROWDS, STEPS, Residual, besides_cells, expected, leading
 
 EPSILON = "cells.epsilon"
-"""The fact: the epsilon of each purchase, shape (purchases,)."""
+"""Name of the fact with the epsilon of each purchase, shape (purchases,)."""
 
 _ROWS_MAX = 2048
-"""How many noisy counts an answer is computed from at most; the time grows with their cube."""
+"""Most noisy counts from which an answer is computed; the time grows with their cube."""
 
 
 PURCHASES_MAX = 32
-"""How many purchases an answer is computed from, and looked at for whether it is free: who makes many waits for few."""
+"""Most purchases from which an answer is computed, or checked for being free: limits waiting times."""
 
 
 @dataclass(frozen=True, eq=False)
 class Purchase:
-    """What one batch has bought.
+    """A batch's purchase: cells with noisy counts, and weighted sums.
 
-    Parameters
-    ----------
-    cell_of : ndarray of intp
-        Each person's cell, shape (n,).
-    counts, variances : ndarray of float64
-        How many in each are disadvantaged, with noise, and its variance, shape (cells,).
-    weights : ndarray of int8
-        Of sums over the disadvantaged, times `residuals.STEPS`, shape (rows, n).
-    sums, sum_variances : ndarray of float64
-        The sums, with noise, and its variance, shape (rows,).
+    `cell_of`: each person's cell, shape (n,). `counts`, `variances`: the noisy number of disadvantaged people in each
+    cell, and its noise variance, shape (cells,). `weights`: of sums over the disadvantaged, times `residuals.STEPS`,
+    shape (rows, n). `sums`, `sum_variances`: the noisy sums, and their noise variances, shape (rows,).
     """
 
     cell_of: NDArray[np.intp]
@@ -58,16 +51,16 @@ class Purchase:
     sum_variances: NDArray[np.float64]
 
     def of(self, people: NDArray[np.intp]) -> Purchase:
-        """Return what was bought of some people, by position."""
+        """Return the purchase restricted to some people, by position."""
         return replace(self, cell_of=self.cell_of[people], weights=self.weights[:, people])
 
     @property
     def people(self) -> NDArray[np.float64]:
-        """How many people each cell has, shape (cells,)."""
+        """The number of people in each cell, shape (cells,)."""
         return np.bincount(self.cell_of, minlength=len(self.counts)).astype(np.float64)
 
     def narrowed(self) -> Purchase:
-        """Return it with what noise on counts says of nobody left out, `fairwall.laws.cells.narrowed`."""
+        """Return the purchase without impossible excess of noise in its counts, `fairwall.laws.cells.narrowed`."""
         people = self.people
         inside = np.flatnonzero(people)
         share = float(np.clip(self.counts.sum() / people.sum(), 0.0, 1.0))
@@ -76,25 +69,22 @@ class Purchase:
         return replace(self, counts=counts, variances=variances)
 
     def among(self, members: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Count the people of each cell that are members, shape (cells,)."""
+        """Return the number of members in each cell, shape (cells,)."""
         return np.bincount(self.cell_of[members], minlength=len(self.counts)).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """What would be bought of the people of a stratum: public.
+    """A planned purchase about some people of a batch: public.
 
     Parameters
     ----------
-    people : ndarray of intp
-        Who they are, by position.
-    cuts : Cuts
-    count : how many cells there are.
+    people : their positions.
+    count : the number of cells.
     scale : of the noise on their counts.
-    residual : what is measured besides.
-    error : what is expected of a gap.
-    cells : ndarray of intp or None
-        Each one's cell, shape (people,), of those who were not cut themselves.
+    residual : the sum measured besides.
+    error : the expected error of a gap.
+    cells : each person's cell, shape (people,), for people who were not cut themselves.
     """
 
     people: NDArray[np.intp]
@@ -107,18 +97,18 @@ class Planned:
 
     @property
     def cell_of(self) -> NDArray[np.intp]:
-        """Each one's cell, 0 .. `count` - 1, shape (people,)."""
+        """Each person's cell, 0 .. `count` - 1, shape (people,)."""
         return self.cuts.cell_of(self.count) if self.cells is None else self.cells
 
 
 @kept
 def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides: bool = True) -> list[Planned]:
-    """Return what a batch would buy of each stratum; public.
+    """Return a batch's planned purchase for each part of its people (`AskedBatch.split`); public.
 
-    `besides` says whether a sum may be measured besides cells. No more cells than reveal what the limit allows.
-    ValueError for an epsilon that is not finite and above 0.
+    `besides` allows a sum to be measured besides cells. The number of cells respects the limit. ValueError for an
+    epsilon that is not finite and above 0.
 
-    Of very many people it is planned about a part of them what all would buy.
+    For very many people the plan is made about a sample of them and extended to all.
     """
     if batch.few is not batch:
         least, of_few = least_people_within(epsilon, limit), plan(batch.few, epsilon, limit, besides)
@@ -143,7 +133,7 @@ def plan_among(
     stands_for: float = 1.0,
     besides: bool = True,
 ) -> Planned:
-    """Return what would be bought of people who are cut as given, with `values` of their own; `offset` as for cells."""
+    """Return the planned purchase for people with given cuts, from their `values`; `offset` as of `best_count`."""
     n, scale = max(2, round(stands_for * len(people))), cells_scale(epsilon)
     count, error = best_count(values, cuts, scale, offset, cells_within(n, epsilon, limit), stands_for)
     crowd = max(math.ceil(least_people_within(epsilon, limit) / stands_for), len(people) // CROWDS)
@@ -152,7 +142,7 @@ def plan_among(
     whole = Planned(people, cuts, count, scale, None, math.hypot(error, hides))
     if residual is None or not most or not besides:
         return whole
-    # With less of epsilon, or fewer that may be, there are other cells, which leave something else.
+    # Less epsilon, or a lower limit on cells, gives other cells with another residual.
     scale = least_scale(epsilon, residual.scale)
     count, error = best_count(values, cuts, scale, offset, most, stands_for)
     weights = leading(lambda: [(slice(None), values)], cuts.cell_of(count), crowd)
@@ -160,11 +150,11 @@ def plan_among(
         return whole
     residual = replace(residual, weights=weights)
     measured = Planned(people, cuts, count, scale, residual, math.hypot(error, residual.error))
-    return min(whole, measured, key=lambda each: each.error)
+    return min(whole, measured, key=lambda option: option.error)
 
 
 def _of_all(batch: AskedBatch, planned: Planned, people: NDArray[np.intp], least: int) -> Planned:
-    """Return what is bought of people as it was planned about a part of them."""
+    """Return a plan about a sample of people extended to all of them."""
     cells, residual = batch.cells(people, planned.cuts, planned.count, least), planned.residual
     if residual is not None:
         weights = leading(lambda: batch.blocks(people), cells, max(least, len(people) // CROWDS))
@@ -173,7 +163,7 @@ def _of_all(batch: AskedBatch, planned: Planned, people: NDArray[np.intp], least
 
 
 def _limit_among(batch: AskedBatch, people: NDArray[np.intp], limit: Limit) -> Limit:
-    """Return the limit for people of one label: where no metric looks at them alone, a group of them may be anybody."""
+    """Return the limit for people of one label: without a minimum group where no metric looks at them alone."""
     strata = {label for metric in batch.metrics for label in find_metric(metric).strata}
     if len(people) == len(batch.labels) or int(batch.labels[people[0]]) in strata:
         return limit
@@ -181,10 +171,7 @@ def _limit_among(batch: AskedBatch, people: NDArray[np.intp], limit: Limit) -> L
 
 
 def predicted(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides: bool = True) -> float:
-    """Return the error to expect of an answer; public. Infinite where cells tell nothing but N0.
-
-    A sum over several strata of cells errs by all of theirs, and independently.
-    """
+    """Return an answer's expected error, with independent strata; infinite if cells tell only N0. Public."""
     planned, errors = plan(batch, epsilon, limit, besides), []
     for members in strata_of(batch.metric, batch.labels):
         inside = [(len(each.people), each.count, each.error) for each in planned if members[each.people].any()]
@@ -195,22 +182,22 @@ def predicted(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, beside
     return sum(errors) / len(errors)
 
 
-def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]:
-    """Return the error to expect of an answer from each purchase by itself; public, `Purchase.counts` is not looked at.
+def predicted_with(batch: AskedBatch, purchases: Sequence[Purchase]) -> list[float]:
+    """Return the expected error of an answer from each purchase by itself; public, `Purchase.counts` is not looked at.
 
-    Of all directions in which models differ, where `predicted` looks at the first ones. In the leading one of what its
-    sums leave as much may hide as `fairwall.laws.residuals` has it, B.
+    For all directions in which models differ, where `predicted` looks at the first ones. As much may hide in the
+    leading direction of the sums' residual as `fairwall.laws.residuals` assumes, B.
     """
-    errors = np.zeros(len(bought))
+    errors = np.zeros(len(purchases))
     for stratum in batch.strata:
         members, n = stratum.members, stratum.people
         squares, directions = directions_of(stratum.gram)
         priors = structures(squares, stratum.rows, SHARE, n)
-        for number, one in enumerate(bought):
+        for number, one in enumerate(purchases):
             seen = seen_by([one], stratum)
-            # What is measured besides cells comes last, and is left out: of it the prior says nothing.
+            # Sums measured besides cells come last and are left out: the prior says nothing of them.
             cells = len(seen.ones) - (0 if seen.free is None else len(seen.free.variances))
-            # Of all whom these people stand for.
+            # Scaled to all people for whom these stand.
             cross = math.sqrt(batch.stands_for) * (directions.T @ seen.cross[:, :cells])
             spread = SHARE * (1 - SHARE) * batch.stands_for * seen.ones[:cells]
             told = cross / np.sqrt(spread + usual(cells) * seen.noise[:cells])
@@ -223,10 +210,7 @@ def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]
 
 
 def _left(products: NDArray[np.float64], seen: Seen, cells: int) -> float:
-    """Return the largest eigenvalue of X X' - X S' (S S')^-1 S X', what the sums of one purchase leave of X X'.
-
-    Its cells share nobody, so that the few weighted sums alone take more than a division.
-    """
+    """Return the largest eigenvalue of X X' - X S' (S S')^-1 S X', by division for cells, which share nobody."""
     of_cells = seen.cross[:, :cells] / seen.ones[:cells]
     left = products - of_cells @ seen.cross[:, :cells].T
     if seen.free is not None:
@@ -238,7 +222,7 @@ def _left(products: NDArray[np.float64], seen: Seen, cells: int) -> float:
 
 
 def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides: bool = True) -> Purchase:
-    """Return what a batch would buy; of nobody's counts."""
+    """Return a batch's planned purchase, with counts and sums of 0."""
     found = plan(batch, epsilon, limit, besides)
     cell_of, variances = np.empty(len(batch.labels), np.intp), list[float]()
     rows, of_rows = list[NDArray[np.int8]](), list[float]()
@@ -257,14 +241,14 @@ def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides:
 
 
 def bought_at(facts: Mapping[str, NDArray[Any]], epsilon: float) -> list[Purchase]:
-    """Return what an account has bought at epsilon or more; of very many purchases those that were dearest."""
+    """Return an account's purchases at epsilon or more; the most expensive if there are more than `PURCHASES_MAX`."""
     paid = facts.get(EPSILON, np.empty(0))
     dearest = {number for number in np.argsort(-paid, kind="stable")[:PURCHASES_MAX] if paid[number] >= epsilon}
     return [one for number, one in enumerate(purchases(facts)) if number in dearest]
 
 
 def purchases(facts: Mapping[str, NDArray[Any]]) -> Iterator[Purchase]:
-    """Read what an account has bought."""
+    """Yield an account's purchases."""
     for number in range(len(facts.get(EPSILON, ()))):
         of, counted, of_weights, of_sums = fact_names(number)
         cell_of, cells = facts[of], facts[counted]
@@ -277,7 +261,7 @@ def purchases(facts: Mapping[str, NDArray[Any]]) -> Iterator[Purchase]:
 
 
 def fact_names(number: int) -> tuple[str, str, str, str]:
-    """Name the facts of a purchase.
+    """Return the names of a purchase's facts.
 
     They are each person's cell, and the noisy counts with their variances; where sums are measured besides, each
     person's weight, and the noisy sums with their variances and the first and the last of their cells.
@@ -285,41 +269,40 @@ def fact_names(number: int) -> tuple[str, str, str, str]:
     return f"cells.{number}.of", f"cells.{number}.counts", f"cells.{number}.weights", f"cells.{number}.sums"
 
 
-def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) -> tuple[float, float]:
-    """Estimate how many members are disadvantaged, and return the estimate and its variance.
+def disadvantaged_among(purchases: Sequence[Purchase], members: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return an estimate of the number of disadvantaged members, and its variance.
 
-    Each purchase adds up its cells; of a cell with others in it, it takes the members' part. Purchases are weighed by
-    the noise in them.
+    Each purchase adds up its cells, weighted by the members' share of a cell. Purchases are weighted by their noise.
     """
     estimates, precisions = [], []
-    for one in bought:
+    for one in purchases:
         part = one.among(members) / np.maximum(one.people, 1)
         estimates.append(float(part @ one.counts))
         precisions.append(1 / float(part**2 @ one.variances))
     return float(np.dot(estimates, precisions) / sum(precisions)), 1 / sum(precisions)
 
 
-def excess(bought: Sequence[Purchase]) -> float:
+def excess(purchases: Sequence[Purchase]) -> float:
     """Return the excess kurtosis of the sum of all noise on counts: 3 + 1/v of one count, v its variance."""
-    v = np.concatenate([one.variances for one in bought])
+    v = np.concatenate([one.variances for one in purchases])
     return float((v**2 * (3 + 1 / v)).sum() / v.sum() ** 2)
 
 
-def seen_by(bought: Sequence[Purchase], stratum: Stratum) -> Seen:
-    """Say what purchases, one at least, tell of the sums of a stratum's values, `fairwall.laws.posterior`.
+def seen_by(purchases: Sequence[Purchase], stratum: Stratum) -> Seen:
+    """Return the information of at least one purchase about the sums of a stratum's values, `fairwall.laws.posterior`.
 
-    Cells without any of its members say nothing and are left out.
+    Cells without any of the stratum's members are left out.
     """
     members = stratum.members
-    kept = [np.flatnonzero(one.among(members)) for one in bought]
-    found = [(one, row) for one in bought for row in np.flatnonzero(one.weights[:, members].any(axis=1))]
+    kept = [np.flatnonzero(one.among(members)) for one in purchases]
+    found = [(one, row) for one in purchases for row in np.flatnonzero(one.weights[:, members].any(axis=1))]
     crosses, effects = (
-        [np.zeros((stratum.rows, len(one.counts))) for one in bought],
+        [np.zeros((stratum.rows, len(one.counts))) for one in purchases],
         np.zeros((stratum.rows, len(found))),
     )
     for people, values in stratum.blocks():
         centred = stratum.centre(values)
-        for one, cross in zip(bought, crosses, strict=True):
+        for one, cross in zip(purchases, crosses, strict=True):
             cells = one.cell_of[people]
             counted = np.bincount(cells, minlength=len(one.counts))
             some = np.flatnonzero(counted)
@@ -327,20 +310,20 @@ def seen_by(bought: Sequence[Purchase], stratum: Stratum) -> Seen:
             cross[:, some] += np.add.reduceat(centred[:, np.argsort(cells, kind="stable")], starts, axis=1)
         if found:
             effects += centred @ np.stack([one.weights[row, people] / STEPS for one, row in found]).T
-    gram = np.block([[_shared(one, other)[np.ix_(a, b)] for other, b in zip(bought, kept, strict=True)]
-                     for one, a in zip(bought, kept, strict=True)])  # fmt: skip
+    gram = np.block([[_shared(one, other)[np.ix_(a, b)] for other, b in zip(purchases, kept, strict=True)]
+                     for one, a in zip(purchases, kept, strict=True)])  # fmt: skip
     seen = Seen(
-        np.concatenate([one.counts[inside] for one, inside in zip(bought, kept, strict=True)]),
-        np.concatenate([one.people[inside] for one, inside in zip(bought, kept, strict=True)]),
+        np.concatenate([one.counts[inside] for one, inside in zip(purchases, kept, strict=True)]),
+        np.concatenate([one.people[inside] for one, inside in zip(purchases, kept, strict=True)]),
         gram,
         np.concatenate([cross[:, inside] for cross, inside in zip(crosses, kept, strict=True)], axis=1),
-        np.concatenate([one.variances[inside] for one, inside in zip(bought, kept, strict=True)]),
+        np.concatenate([one.variances[inside] for one, inside in zip(purchases, kept, strict=True)]),
     )
     if not found:
         return seen
     w = np.stack([one.weights[row] / STEPS for one, row in found])
     of_cells = [np.stack([np.bincount(one.cell_of, row, len(one.counts))[inside] for row in w])
-                for one, inside in zip(bought, kept, strict=True)]  # fmt: skip
+                for one, inside in zip(purchases, kept, strict=True)]  # fmt: skip
     shared = np.concatenate(of_cells, axis=1)
     gram = np.block([[gram, shared.T], [shared, w @ w.T]])
     variances = np.array([(expected(row) / float(row @ row)) ** 2 for row in w])
@@ -355,16 +338,16 @@ def seen_by(bought: Sequence[Purchase], stratum: Stratum) -> Seen:
 
 
 def _shared(one: Purchase, other: Purchase) -> NDArray[np.float64]:
-    """Count the people of each cell of one purchase that are in each of another."""
+    """Return the number of people in each pair of cells of two purchases."""
     shape = len(one.counts), len(other.counts)
     pairs = np.bincount(one.cell_of * shape[1] + other.cell_of, minlength=shape[0] * shape[1])
     return pairs.astype(np.float64).reshape(shape)
 
 
-def merged(bought: Sequence[Purchase]) -> list[Purchase]:
-    """Put purchases of the same cells together: as one with the mean of their counts, weighed by their noise."""
+def merged(purchases: Sequence[Purchase]) -> list[Purchase]:
+    """Return purchases with those of the same cells merged: the mean of their counts, weighted by noise."""
     found: dict[bytes, Purchase] = {}
-    for one in bought:
+    for one in purchases:
         key = one.cell_of.tobytes() + one.weights.tobytes()
         found[key] = _mean(found[key], one) if key in found else one
     return list(found.values())
@@ -383,18 +366,18 @@ def _weighed(
     return (one / its + other / others) / precision, 1 / precision
 
 
-def strongest(bought: Sequence[Purchase]) -> Sequence[Purchase]:
-    """Leave out the noisiest of very many, but for the last one, which may be for these very models."""
-    if len(bought) <= PURCHASES_MAX:
-        return bought
-    noisiest = sorted(range(len(bought) - 1), key=lambda number: float(bought[number].variances.mean()))
-    return [bought[number] for number in (*sorted(noisiest[: PURCHASES_MAX - 1]), len(bought) - 1)]
+def strongest(purchases: Sequence[Purchase]) -> Sequence[Purchase]:
+    """Return at most `PURCHASES_MAX` purchases: the least noisy, and the last, which may be for these very models."""
+    if len(purchases) <= PURCHASES_MAX:
+        return purchases
+    noisiest = sorted(range(len(purchases) - 1), key=lambda number: float(purchases[number].variances.mean()))
+    return [purchases[number] for number in (*sorted(noisiest[: PURCHASES_MAX - 1]), len(purchases) - 1)]
 
 
-def within_reach(bought: Sequence[Purchase]) -> list[Purchase]:
-    """Leave out the noisiest beyond `_ROWS_MAX` counts."""
+def within_reach(purchases: Sequence[Purchase]) -> list[Purchase]:
+    """Return the least noisy purchases, up to `_ROWS_MAX` counts."""
     kept, rows = list[Purchase](), 0
-    for one in sorted(bought, key=lambda one: float(one.variances.mean())):
+    for one in sorted(purchases, key=lambda one: float(one.variances.mean())):
         rows += len(one.counts)
         if kept and rows > _ROWS_MAX:
             break

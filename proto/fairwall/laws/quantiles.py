@@ -1,4 +1,4 @@
-"""How far noise reaches with a probability: what intervals are made of, and how wide they will be."""
+"""Quantiles of noise, from which intervals are made and their widths predicted."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from fairwall.laws.cube import CubeNoise
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 
 LEVEL = 0.95
-"""With what probability, at least, an answer's guaranteed interval holds the exact gap, whoever is who.
-
-A likely one is believed to, under a prior.
-"""
+"""Least probability that a guaranteed interval holds the exact gap, for any A; for a likely interval, under a prior."""
 
 
 def noise_reach(law: Law, level: float = LEVEL) -> float:
-    """Return what noise is at most, either way, with a probability of the level.
+    """Return the bound on the noise's absolute value that holds with a probability of the level.
 
-    ValueError for a level out of range, or a law without known quantiles.
+    ValueError for a level out of range, or a distribution without known quantiles.
     """
     if not 0 < level < 1:
         raise ValueError("the level must be above 0 and below 1")
@@ -31,7 +28,7 @@ def noise_reach(law: Law, level: float = LEVEL) -> float:
 
 
 def distribution(law: Law) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Return P(noise <= x)."""
+    """Return the function P(noise <= x)."""
     scale = law.scale
     match law:
         case Laplace():

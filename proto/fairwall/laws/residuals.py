@@ -1,27 +1,26 @@
-r"""What cells cannot tell, measured: one weighted sum over the disadvantaged besides their counts.
+"""The residual of cells, measured: one weighted sum over the disadvantaged besides the cells' counts.
 
-Cells tell nothing of how z, who is disadvantaged, goes with X among the people of one cell, and a prior that expects
+Cells tell nothing of how z, the disadvantaged, goes with X among the people of one cell, and a prior that expects
 chance there is wrong by as much as a gap hides there: scores in three clusters, each a little higher for one group, are
-cut into three cells that show no gap at all. What is left of X within cells, L, is small where models are near one
+cut into three cells that show no gap at all. The residual of X within cells, L, is small where models are near one
 another, and mostly in one direction: of L L' the leading one, d. So w = d'L is a weight for each person, and w'z a sum
 that a small part of epsilon measures well enough.
 
-**Weights** are whole numbers of 1/`STEPS`, at most 1 either way, and add up to 0 in each cell, so that the sum tells
-nothing that the counts tell. The largest are cut off to what an eighth of the people have, the crowd; where fewer have
-half of the largest in the end, nothing is measured. So the sum gives away of nobody more than the count of a cell of so
-many does. A flip moves the sum by 1 at most, and a part x of epsilon costs x epsilon.
+**Weights** are whole numbers of 1/`STEPS`, at most 1 either way, and add up to 0 in each cell, so that the sum repeats
+nothing of the counts. The largest are cut off to the level that an eighth of the people have, the crowd; where fewer
+have half of the largest in the end, nothing is measured. So the sum reveals of nobody more than the count of a cell of
+as many people. A flip moves the sum by 1 at most, and a part x of epsilon costs x epsilon.
 
-**What a sum is worth.** z may go with w by a correlation of `CORRELATION`, and w'z is then B = CORRELATION
+**The value of a sum.** z may go with w by a correlation of `CORRELATION`, and w'z is then B = CORRELATION
 sqrt(SHARE (1-SHARE) n w'w), with `SHARE` of the people disadvantaged. By u = (X w / w'w) w'z that is an error of the
-gaps, of which the prior knows nothing. It is taken to come on top of the error that is expected of cells at all of
-epsilon. Where a part x is spent on the sum, noise on it comes on top instead, of an error 1/(1-x) times as large. The
-least of these decides, and is what is expected when mechanisms are compared: what the prior does not foresee is
-measured, or counts against cells. With a fifth more for B, batches of real scores have up to 1.5 times the error
-(`benchmarks/batch_error.py`), and with a tenth less likely intervals miss a gap within three clusters of scores in a
-quarter of draws (`benchmarks/shapes.py`).
+gaps, unknown to the prior. It is added to the error expected of cells at all of epsilon. Where a part x is spent on the
+sum, the sum's noise is added instead, to an error 1/(1-x) times as large. The least of these decides, and is the
+expected error when mechanisms are compared: what the prior does not foresee is measured, or counts against cells. With
+a fifth more for B, batches of real scores have up to 1.5 times the error (`benchmarks/batch_error.py`), and with a
+tenth less likely intervals miss a gap within three clusters of scores in a quarter of draws (`benchmarks/shapes.py`).
 
-**Answers** take from the prior nothing about w'z but that it is about as large as a part of B: z has g w besides, with
-Var g = c^2 (B / w'w)^2, and what was measured decides among c (`fairwall.laws.posterior.LOOSE`).
+**Answers** take from the prior nothing about w'z but that it is about as large as a part of B: z gets g w, with
+Var g = c^2 (B / w'w)^2, and the measurement decides among c (`fairwall.laws.posterior.LOOSE`).
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ from fairwall.laws.cells import discrete_variance
 from fairwall.laws.posterior import SHARE
 
 STEPS = 127
-"""How many steps there are from a weight of 0 to the largest: each stands in one byte."""
+"""Number of steps from a weight of 0 to the largest: each fits in one byte."""
 
 PARTS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
-"""What part of epsilon a sum may take."""
+"""Parts of epsilon that a sum may take."""
 
 CROWDS = 8
-"""A crowd is this part of the people, or as many as a cell holds at least."""
+"""A crowd is one part in this many of the people, or the least people of a cell."""
 
 CORRELATION = 0.22
-"""Of who is disadvantaged with the leading direction, where it is chosen what to measure: a standard deviation."""
+"""Assumed correlation, a standard deviation, of z with the leading direction, for the choice of what to measure."""
 
 _LEAST = 1e-9
-"""Less than this of what predictions differ by is rounding."""
+"""Residual, relative to the predictions' range, that counts as rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +58,9 @@ class Residual:
 
     Parameters
     ----------
-    weights : ndarray of int8
-        w times `STEPS`, shape (n,).
+    weights : w times `STEPS`, shape (n,).
     scale : of the noise on w'z: its cost is 1 / scale. `STEPS` times that is a float64 as well.
-    error : what the noise adds to the error of a gap, a standard deviation.
+    error : the noise's contribution to the error of a gap, a standard deviation.
     """
 
     weights: NDArray[np.int8]
@@ -71,20 +69,16 @@ class Residual:
 
 
 Blocks: TypeAlias = Callable[[], Iterable[tuple[slice, NDArray[np.float64]]]]
-"""Gives some people at a time, by position, and their values, shape (m, b)."""
+"""Function that yields some people at a time, by position, and their values, shape (m, b)."""
 
 
 def leading(blocks: Blocks, cell_of: NDArray[np.intp], crowd: int) -> NDArray[np.int8] | None:
-    """Return the weights of the leading direction of what cells leave, times `STEPS`.
+    """Return the weights of the leading direction of the cells' residual, times `STEPS`.
 
-    None where they leave nothing, or where somebody stands out.
+    None where there is no residual, or where fewer than `crowd` people have half of the largest weight.
 
-    Parameters
-    ----------
-    blocks : all n people.
-    cell_of : ndarray of intp
-        Each person's cell, 0 .. cells - 1, shape (n,).
-    crowd : how many people have half of the largest weight at least.
+    `blocks`: all n people. `cell_of`: each person's cell, 0 .. cells - 1, shape (n,). `crowd`: the least people with
+    half of the largest weight.
     """
     counted = np.bincount(cell_of).astype(np.float64)
 
@@ -98,7 +92,7 @@ def leading(blocks: Blocks, cell_of: NDArray[np.intp], crowd: int) -> NDArray[np
         products.append(left @ left.T)
         ends += [float(values.min()), float(values.max())]
     direction = np.linalg.eigh(np.sum(products, axis=0))[1][:, -1]
-    # A direction has no sign, and another machine may find the other one.
+    # The sign of a direction is arbitrary, and may differ between machines.
     direction = direction if direction.sum() >= 0 else -direction
     along = np.concatenate([direction @ (values - of_cells[:, cell_of[people]]) for people, values in blocks()])
     place = len(along) - min(crowd, len(along))
@@ -109,7 +103,7 @@ def leading(blocks: Blocks, cell_of: NDArray[np.intp], crowd: int) -> NDArray[np
     along = along - of_along[cell_of]
     along *= STEPS / np.abs(along).max()
     steps = np.trunc(along + 2.0**-20 * np.sign(along))
-    # What is missing for a sum of 0 in each cell goes to those who are farthest from their own weight.
+    # The remainder to a sum of 0 in each cell goes to the people with the largest rounding errors.
     missing = -np.bincount(cell_of, steps, len(counted))
     for sign in (1, -1):
         off = np.where(np.abs(steps + sign) <= STEPS, sign * (along - steps), -np.inf)
@@ -127,14 +121,10 @@ def besides_cells(
     crowd: int,
     stands_for: float = 1.0,
 ) -> tuple[float, Residual | None]:
-    """Return how large an error of a gap may hide in cells, and what is measured besides; None where it does not pay.
+    """Return the error of a gap that may hide in cells, and the sum to measure besides; None where none pays.
 
-    Parameters
-    ----------
-    values, cell_of, crowd : as for `leading`
-    epsilon : of the whole purchase.
-    error : what is expected of a gap from the cells, a standard deviation.
-    stands_for : how many people each of these stands for.
+    `values`, `cell_of`, `crowd`: as for `leading`. `epsilon`: of the whole purchase. `error`: expected of a gap from
+    the cells, a standard deviation. `stands_for`: how many people each of these stands for.
     """
     weights = leading(lambda: [(slice(None), values)], cell_of, crowd)
     looked_at = leading(lambda: [(slice(None), values)], cell_of, 1) if weights is None else weights
@@ -160,5 +150,5 @@ def _short(scale: float) -> float:
 
 
 def expected(weights: NDArray[np.float64]) -> float:
-    """Return B, how large w'z is taken to be: a standard deviation."""
+    """Return B, the assumed size of w'z: a standard deviation."""
     return CORRELATION * math.sqrt(SHARE * (1 - SHARE) * len(weights) * float(weights @ weights))

@@ -1,42 +1,42 @@
-r"""Randomized response on the protected attribute itself (Warner 1965): its probability, its price, its estimates.
+"""Randomised response on the protected attribute (Warner 1965): its probability, its price, its estimates.
 
-Every person's a is turned over with probability p = 1/(1 + e^epsilon), independently.
+Every person's a is flipped with probability p = 1/(1 + e^epsilon), independently.
 
-**Price.** What is released is the vector of noisy attributes, or a function of it. Of two neighbours' vectors one
-coordinate has another law, which gives each outcome p on one side and 1-p on the other. All else cancels, so that every
-outcome's log-ratio is ln((1-p)/p) or its negative: the loss is ln((1-p)/p) = epsilon for every n, all counts, any
-metric and any number of models, and it is not only the worst case but what each neighbour costs.
+**Price.** The release is the vector of noisy attributes, or a function of it. Between two neighbours' vectors one
+coordinate differs in distribution, which gives each outcome p on one side and 1-p on the other. All else cancels, so
+every outcome's log-ratio is ln((1-p)/p) or its negative: the loss is ln((1-p)/p) = epsilon for every n, all counts, any
+metric and any number of models, and not only in the worst case but for each neighbour.
 
 **Estimates.** For public values v (a prediction, or 1) let N~ and V~ be the number of people whose noisy attribute is 1
 and the sum of v over them. E noisy a = p + (1-2p) a, so that
 
     N1 = (N~ - n p) / (1-2p),    V1 = (V~ - p sum v) / (1-2p)
 
-estimate how many are advantaged, and the sum over them, without bias, with variance sum v^2 p(1-p)/(1-2p)^2 =
-sum v^2 e^epsilon/(e^epsilon - 1)^2. The disadvantaged have the rest of the known total. What cannot be (a group of less
-than one person, a sum below 0 or above the group's size) is moved to the nearest that can.
+are unbiased estimates of the number of advantaged people, and the sum over them, with variance sum v^2 p(1-p)/(1-2p)^2
+= sum v^2 e^epsilon/(e^epsilon - 1)^2. The disadvantaged have the rest of the known total. Impossible estimates (a group
+of less than one person, a sum below 0 or above the group's size) are moved to the nearest possible ones.
 
 **Copies.** Of k independent copies with p_1 .. p_k all that matters of a person is the log-likelihood ratio
 l = sum of +-ln((1-p_j)/p_j). tanh(l/2) = P(a=1) - P(a=0) at even odds, and its mean is u for a = 1 and -u for a = 0, by
 symmetry. So y = 1/2 + tanh(l/2) / (2 t), t its largest value, lies in [0, 1] and has the means 1 - p and p, with
-p = (1 - u/t)/2: it takes the place of a noisy attribute in the estimates above, and of all functions of the copies that
-could, it has the least variance where both groups are as large. One copy gives itself. The price is the sum of the
+p = (1 - u/t)/2: it replaces a noisy attribute in the estimates above, and has the least variance of all such functions
+of the copies where both groups are as large. One copy gives itself. The price is the sum of the
 prices, no less: in the outcome where every copy speaks for the truth all log-ratios have one sign.
 
-**A bound on errors.** Let e_i = (y_i less its mean)/(1 - 2p) be how far a person's noisy attribute is off, and psi(x)
-the logarithm of the mean of exp(x e) for a disadvantaged person; that of an advantaged one is psi(-x). Whoever is who,
+**A bound on errors.** Let e_i = (y_i less its mean)/(1 - 2p) be the error of a person's noisy attribute, and psi(x)
+the logarithm of the mean of exp(x e) for a disadvantaged person; that of an advantaged one is psi(-x). For any A,
 a sum of weights c_i times e_i has, for every theta > 0 (Chernoff),
 
     P(|sum| >= q) <= 2 exp(sum over i of max(psi(theta |c_i|), psi(-theta |c_i|)) - theta q).
 
-`chernoff` is the least q, over some theta, for which that is what a level leaves. Where hardly anybody is turned over
-it is what the sum is if nobody is, so long as that is as likely as the level.
+`chernoff` is the least q, over some theta, for which the right side is 1 - level. Where hardly anybody is flipped
+it is the sum's value if nobody is, as long as that is as likely as the level.
 
-**The error of a gap** follows from the people who are turned over: K1 ~ Bin(n1, p) of the advantaged and K0 ~ Bin(n0,
+**The error of a gap** follows from the people who are flipped: K1 ~ Bin(n1, p) of the advantaged and K0 ~ Bin(n0,
 p) of the disadvantaged. Then N~ = n1 - K1 + K0, and V~ loses the values of K1 people drawn without replacement from the
 one group and gains those of K0 from the other: means k mean(v), variances k (size-k)/(size-1) var(v). `noisy_sums`
-draws them so, with normal laws for the sums given K1 and K0: exactly nothing where nobody is turned over, as is likely
-at a large epsilon. So the median error of a gap is predicted from n0 and public numbers alone.
+draws them so, with normal distributions for the sums given K1 and K0: exactly nothing where nobody is flipped, as is
+likely at a large epsilon. So the median error of a gap is predicted from n0 and public numbers alone.
 """
 
 import math
@@ -49,19 +49,19 @@ from numpy.typing import NDArray
 from fairwall.laws.quantiles import LEVEL
 
 COPIES_MAX = 10
-"""As many copies are combined: their outcomes are gone through."""
+"""Most copies that are combined: their outcomes are enumerated."""
 
 _EXPONENT_MAX = 600.0
 
 _MULTIPLES = 2.0 ** (np.arange(-6, 2) / 2)
-"""What theta is tried, in multiples of what is best for normal laws."""
+"""Values of theta tried, in multiples of the best for normal distributions."""
 
 _AT_ONCE = 2**15
-"""How many weights of models are looked at at once, for each theta: so that they stay in a processor's cache."""
+"""Numbers of the models' weights processed at once, for each theta: they stay in a processor's cache."""
 
 
 def turning_probability(epsilon: float) -> float:
-    """Return p, rounded up: (1-p)/p is at most exp(epsilon), of epsilon's decimal too. At most 1/2; 0 for no limit."""
+    """Return p, rounded up: (1-p)/p is at most exp(epsilon), for epsilon's decimal too; in [0, 1/2], 0 for no limit."""
     if math.isinf(epsilon):
         return 0.0
     shrunk = math.exp(-epsilon)
@@ -69,7 +69,7 @@ def turning_probability(epsilon: float) -> float:
 
 
 def response_loss(probability: float) -> float:
-    """Return what attributes turned over with this probability cost: |ln((1-p)/p)|, infinite where none is."""
+    """Return the privacy loss of attributes flipped with this probability: |ln((1-p)/p)|, infinite at 0 and 1."""
     if not 0 <= probability <= 1:
         raise ValueError("the probability must be between 0 and 1")
     return math.inf if probability in (0, 1) else abs(math.log1p(-probability) - math.log(probability))
@@ -82,22 +82,15 @@ def response_estimates(
     totals: NDArray[np.float64],
     probability: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Estimate how many are advantaged, and each model's sum over them.
+    """Return estimates of N1, in 1 .. n-1 and N~'s shape, and of each model's sum over the advantaged, shape (m,).
 
     Parameters
     ----------
-    noisy_size, noisy_sums : ndarray of float64
-        N~, shape (1,) or for each model another, and V~ of each model, shape (m,).
-    people, totals : int, ndarray of float64
-        n, and the sum of v over everybody, shape (m,). Public.
+    noisy_size, noisy_sums : N~, shape (1,) or for each model another, and V~ of each model, shape (m,).
+    people, totals : n, and the sum of v over everybody, shape (m,). Public.
     probability : p, at most 1/2.
-
-    Returns
-    -------
-    tuple of NDArray[np.float64]
-        N1 in 1 .. n-1, in the shape of N~, and possible sums, shape (m,).
     """
-    # At p = 1/2 the noisy attributes say nothing, and any denominator is as good.
+    # At p = 1/2 the noisy attributes say nothing, and any denominator will do.
     kept = max(1 - 2 * probability, 2.0**-52)
     n1 = np.clip((noisy_size - people * probability) / kept, 1, people - 1)
     sums = (noisy_sums - probability * totals) / kept
@@ -105,11 +98,10 @@ def response_estimates(
 
 
 def combined(copies: NDArray[np.float64], probabilities: Sequence[float]) -> tuple[NDArray[np.float64], float]:
-    """Combine noisy copies of attributes by their likelihood.
+    """Return y for each person, in [0, 1], shape (n,), from noisy copies of attributes, and p: y's mean is p or 1 - p.
 
-    Given are the copies, shape (k, n), each 0 or 1, and with which probability each was turned over, at most 1/2 and at
-    most one of them 0. What comes is a number in [0, 1] for each person, shape (n,), and p: its mean is p or 1 - p.
-    Beyond `COPIES_MAX` copies the noisiest are left out.
+    The copies have the shape (k, n), each 0 or 1, with their flipping probabilities, at most 1/2 and at most one of
+    them 0. Beyond `COPIES_MAX` copies the noisiest are left out.
     """
     best = _best(probabilities)
     kept = [probabilities[j] for j in best]
@@ -119,13 +111,13 @@ def combined(copies: NDArray[np.float64], probabilities: Sequence[float]) -> tup
 
 
 def mean_of_copies(probabilities: Sequence[float]) -> float:
-    """Return p: the mean of what `combined` says of a disadvantaged person."""
+    """Return p: the mean of `combined` for a disadvantaged person."""
     said, chances = _law_of_copies(probabilities)
     return float(chances @ said)
 
 
 def turned_law(probabilities: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what e may be for a disadvantaged person, and how likely each is; an advantaged one's is its negative."""
+    """Return the values of e for a disadvantaged person and their probabilities; negative for an advantaged one."""
     said, chances = _law_of_copies(probabilities)
     p = float(chances @ said)
     return (said - p) / max(1 - 2 * p, 2.0**-52), chances
@@ -138,17 +130,12 @@ def chernoff(
     chances: NDArray[np.float64],
     level: float,
 ) -> NDArray[np.float64]:
-    """Return what a weighted sum of e is at most, either way, with a probability of the level, at least: shape (m,).
+    """Return a bound on the absolute value of a weighted sum of e that holds with at least `level`, shape (m,).
 
-    Parameters
-    ----------
-    counted, weights : ndarray of float64
-        How many people have which weight, at least 0, shape (m, k) each.
-    off, chances : ndarray of float64
-        As from `turned_law`.
-    level : above 0 and below 1.
+    `counted`, `weights`: the number of people with each weight, and the weights, at least 0, shape (m, k) each. `off`,
+    `chances`: as from `turned_law`. `level`: above 0 and below 1.
     """
-    # A weight that nobody has in any model adds nothing, and decisions have two of them. One is kept in any case.
+    # Weights that nobody has in any model are dropped, but at least one is kept.
     somebody = (counted > 0).any(axis=0) | (np.arange(counted.shape[1]) == 0)
     counted, weights = counted[:, somebody], weights[:, somebody]
     squares = np.maximum((counted * weights**2).sum(axis=1) * float(chances @ off**2), 1e-30)
@@ -157,7 +144,7 @@ def chernoff(
     best = np.where(nobody, (counted * weights).sum(axis=1) * abs(float(off[usual])), np.inf)
     missed = math.log(2 / (1 - level))
     theta = _MULTIPLES[:, np.newaxis] * np.sqrt(2 * missed / squares)
-    # Beyond that the bound is no better for a larger theta, and its exponentials would overflow.
+    # A larger theta gives no better bound, and its exponentials would overflow.
     theta = np.minimum(theta, _EXPONENT_MAX / np.maximum(weights.max(axis=1) * np.abs(off).max(), 1e-30))
     for first in range(0, len(weights), block := max(1, _AT_ONCE // max(weights.shape[1] * off.size, 1))):
         models = slice(first, first + block)
@@ -176,24 +163,15 @@ def response_widths(
     off: NDArray[np.float64],
     chances: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], float]:
-    """Return the half-widths of guaranteed intervals, for groups of some sizes and gaps, and how far N0 is off.
+    """Return the half-widths of guaranteed intervals, in the gaps' shape, and the error bound of N0.
 
-    The former have the shape of the gaps.
-
-    L is the sum of e_i (v_i - nu'), and nu' is as far from the mean of v as the gap is from 0, about: with q0 and q1
+    L is the sum of e_i (v_i - nu'), and nu' is about as far from the mean of v as the gap is from 0: with q0 and q1
     the quantiles of the sums of e_i (v_i - mean) and of e_i, and h = N0 N1 / n, the farthest gap G + g that is accepted
     where the gap is G has g h = sqrt(q0^2 + q1^2 (G+g)^2). Where N0 is not known even to h, nothing is promised, and
     they are infinite.
 
-    Parameters
-    ----------
-    deviation : of v.
-    n, n0 : int, ndarray of int
-        The people, and the sizes.
-    gaps : ndarray of float64
-        From 0 on, shape (..., sizes).
-    off, chances : ndarray of float64
-        As from `turned_law`.
+    `deviation`: of v. `n`, `n0`: the people, and the group sizes. `gaps`: from 0 on, shape (..., sizes). `off`,
+    `chances`: as from `turned_law`.
     """
     (of_sums,), (of_size,) = (
         chernoff(np.full((1, 1), float(n)), np.full((1, 1), of), off, chances, LEVEL) for of in (deviation, 1.0)
@@ -208,7 +186,7 @@ def response_widths(
 
 
 def _law_of_copies(probabilities: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what `combined` may say of a disadvantaged person, and how likely each is; of others 1 less that."""
+    """Return the values of `combined` for a disadvantaged person, and their probabilities; else 1 less the value."""
     kept = np.array([probabilities[j] for j in _best(probabilities)])
     outcomes = np.array(list(product((0.0, 1.0), repeat=len(kept)))).T
     chances = np.prod(np.where(outcomes, kept[:, np.newaxis], 1 - kept[:, np.newaxis]), axis=0)
@@ -235,13 +213,13 @@ def noisy_sums(
     probability: float,
     generator: np.random.Generator,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Draw N~ and V~ of m models, shape (m,) each, from what groups are like.
+    """Draw N~ and V~ of m models, shape (m,) each, from the groups' sizes, means and variances.
 
-    Each model has people of its own turned over. In a batch they are the same ones, which changes no answer's law and
-    would only make the draws tell less of it.
+    Each model has its own flipped people. In a batch they are the same people, which changes no answer's distribution
+    and would only make the draws less informative.
 
-    Sizes and means are of the disadvantaged and of the advantaged: how many, and each model's mean over them, shape
-    (m,); the variance, of the same shape, is of its values within a group.
+    Sizes and means are of the disadvantaged and of the advantaged: the number of people, and each model's mean over
+    them, shape (m,); the variance, of the same shape, is of its values within a group.
     """
     turned = [generator.binomial(size, probability, mean.size) for size, mean in zip(sizes, means, strict=True)]
     moved = [

@@ -1,24 +1,24 @@
-r"""Who is worst off: what an attack tells of the people about whom it is surest.
+"""The most exposed people: an attack's success on those about whom it is surest.
 
-`fairwall.laws.exposure` has the average over everybody. An average of little may be much of a few: so an attack is
-asked whom it names disadvantaged when it may be wrong about one in 1,000 of the others alone, and what share of the
-disadvantaged is among them: its true positive rate at a false positive rate of 10^-3 (as DeSIA, arXiv 2504.18497).
+`fairwall.laws.exposure` has the average over everybody. A small average may be large for a few: so an attack is
+measured by its true positive rate at a false positive rate of 10^-3, the share of the disadvantaged whom it names when
+it may be wrong about one in 1,000 of the others (as DeSIA, arXiv 2504.18497).
 
 **The guarantee** is for an attacker who knows how large both groups are. The person is named with probability t if
-disadvantaged and f if not. Of data sets that may be, one of each kind go together that are a swap, two flips, apart
+disadvantaged and f if not. Possible data sets of both kinds pair up as swaps, two flips apart
 (`fairwall.laws.exposure`), so that with d = (1 + e^epsilon) delta, for an answer and its complement,
 
     t <= e^(2 epsilon) f + d,    1 - f <= e^(2 epsilon) (1 - t) + d.
 
-The odds that the person is disadvantaged grow by the ratio of both likelihoods of what is seen, at most e^(2 epsilon)
-where delta is 0. Who knows everybody else's group, and not both sizes, has half of that epsilon.
+The odds that the person is disadvantaged grow by the likelihood ratio of the observation, at most e^(2 epsilon)
+where delta is 0. Against an attacker who knows everybody else's group, but not both sizes, half of that epsilon holds.
 
-**One person, aimed at.** The attacker of `aimed` knows the sizes of both groups, the law of the noise and nothing of
-anybody else, and spends a whole batch on one model that accepts the person alone. Then what noise is on, in people,
-is 1 or 0. Cells hold no less than `least_people`: there the person is one among them. By Neyman and Pearson's lemma
-nothing names more of the disadvantaged than the ratio of the likelihoods, the exact posterior at even odds, does.
+**One person, aimed at.** The attacker of `aimed` knows the sizes of both groups, the distribution of the noise and
+nothing of anybody else, and spends a whole batch on one model that accepts the person alone. Then the number of people
+to which noise is added is 1 or 0. Cells hold at least `least_people`: there the person is one among them. By Neyman and
+Pearson's lemma the best test is by the likelihood ratio, the exact posterior at even odds.
 
-**What was played** is kept as counts of people by the attack's log-odds, at even odds before, in steps of `STEP`.
+**Results of attacks** are stored as counts of people by the attack's log-odds, at even prior odds, in steps of `STEP`.
 """
 
 from __future__ import annotations
@@ -38,20 +38,17 @@ from fairwall.laws.metric import find_metric
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 FALSE = 1e-3
-"""The share of the advantaged who may be named wrongly."""
+"""False positive rate: the share of the advantaged who may be named wrongly."""
 
 STEP, MOST = 0.25, 10.0
-"""Log-odds are told apart by so much, up to so much."""
+"""Step of stored log-odds; `MOST` is their largest absolute value."""
 
 _ODDS = np.arange(-MOST, MOST + STEP, STEP)
 _FEWEST = 5
 
 
 def limit(epsilon: float, delta: float = 0.0, false: float = FALSE) -> float:
-    """Return what share of the disadvantaged nobody can exceed who knows both groups' sizes, at a false positive rate.
-
-    A share in [0, 1]; `false` is that of the advantaged who are named, in [0, 1].
-    """
+    """Return the largest true positive rate of an attacker who knows both sizes, at a false positive rate `false`."""
     if math.isinf(epsilon):
         return 1.0
     factor, (_, delta) = odds(epsilon), of_a_swap(epsilon, delta)
@@ -59,13 +56,10 @@ def limit(epsilon: float, delta: float = 0.0, false: float = FALSE) -> float:
 
 
 def named(disadvantaged: NDArray[np.float64], advantaged: NDArray[np.float64], false: float = FALSE) -> float:
-    """Return the share of the disadvantaged who are named, where that share of the advantaged is.
+    """Return the true positive rate at a false positive rate.
 
-    Parameters
-    ----------
-    disadvantaged, advantaged : ndarray, shape (k,)
-        Of each group how many, or how probable, by how sure an attack is that they are disadvantaged, the surest first.
-        Of those between whom the limit falls, as large a part as it allows is named.
+    `disadvantaged` and `advantaged` have each group's counts or probabilities, shape (k,), by the attack's certainty
+    that people are disadvantaged, the surest first. The bin at which the limit falls is named in part.
     """
     ones, zeros = np.cumsum(disadvantaged) / disadvantaged.sum(), np.cumsum(advantaged) / advantaged.sum()
     # Cumulated shares may miss 1 by their last bits.
@@ -77,7 +71,7 @@ def named(disadvantaged: NDArray[np.float64], advantaged: NDArray[np.float64], f
 
 
 def named_by_look(look: Look, false: float = FALSE) -> float:
-    """Return the same of the best test by one look at a person."""
+    """Return the true positive rate of the best test by one look at a person, at a false positive rate."""
     order = np.argsort(look.zero / np.maximum(look.one, 1e-300), kind="stable")
     return named(look.one[order], look.zero[order], false)
 
@@ -91,15 +85,13 @@ def aimed(
     shares: Shares = DEFAULT_SHARES,
     false: float = FALSE,
 ) -> float:
-    """Return what share of the disadvantaged is named by an attack that aims a whole batch at one person.
+    """Return the true positive rate of an attack that aims a whole batch at one person.
 
-    A share `false` of the advantaged, in [0, 1], is named too. Nothing protected is looked at. ValueError for a
-    mechanism of which `fairwall.laws.exposure.is_known` says no.
+    `false` is the false positive rate, in [0, 1]. Nothing protected is looked at. ValueError for a mechanism that is
+    not `fairwall.laws.exposure.is_known`.
 
-    Parameters
-    ----------
-    n : people whom the metric looks at, at least 2, taken to be as many in each of its strata.
-    shares : how small and how large a group may be: the worse of both counts.
+    `n`: people whom the metric looks at, at least 2, taken to be as many in each of its strata. `shares`: the range of
+    group sizes: the worse end counts.
     """
     if not is_known(mechanism):
         raise ValueError(f"nothing is known of what mechanism {mechanism} reveals")
@@ -124,12 +116,10 @@ def aimed(
 
 @dataclass(frozen=True, eq=False)
 class Sure:
-    """How sure an attack was of people.
+    """An attack's certainty about people.
 
-    Attributes
-    ----------
-    disadvantaged, advantaged : (k,), how many people of each group, by how sure it was that they are disadvantaged,
-        from the least sure to the surest.
+    `disadvantaged` and `advantaged` have the number of people of each group, shape (k,), by certainty that they are
+    disadvantaged, from the least to the most certain.
     """
 
     disadvantaged: NDArray[np.int_]
@@ -137,7 +127,7 @@ class Sure:
 
     @classmethod
     def of(cls, probabilities: NDArray[np.float64], protected: NDArray[np.uint8]) -> Sure:
-        """Count people, (n,), by the probability at even odds that they are disadvantaged; 1 = advantaged."""
+        """Return the counts of people, (n,), by probability at even odds of being disadvantaged; 1 = advantaged."""
         inside = np.clip(probabilities, 1e-12, 1 - 1e-12)
         odds = np.clip(np.log(inside / (1 - inside)), -MOST, MOST)
         places = np.rint((odds + MOST) / STEP).astype(np.intp)
@@ -145,27 +135,27 @@ class Sure:
         return cls(zero, one)
 
     @classmethod
-    def together(cls, each: Iterable[Sure]) -> Sure:
-        """Add up what several were."""
-        every = list(each)
+    def together(cls, parts: Iterable[Sure]) -> Sure:
+        """Return the sum of several counts."""
+        every = list(parts)
         return cls(*(np.sum([getattr(one, group) for one in every], 0) for group in ("disadvantaged", "advantaged")))
 
     @property
     def named(self) -> float | None:
-        """What share of the disadvantaged is named where one in 1,000 of the advantaged is; None with fewer of them."""
+        """True positive rate at 1/1,000 false positives; None for under 1,000 advantaged or no disadvantaged."""
         if not self.disadvantaged.sum() or self.advantaged.sum() < 1 / FALSE:
             return None
         return named(self.disadvantaged[::-1].astype(float), self.advantaged[::-1].astype(float))
 
     def surest(self, people: int = 100) -> tuple[float, float]:
-        """Return by which factor an attack moved the odds of so many people at least, and how often it is right.
+        """Return the least factor by which an attack moved the odds of the most exposed people, and its accuracy.
 
-        These are the most exposed: those whose odds it moved most, either way. Of people alike, a part is taken. It is
-        right about a share of them, each group counting as much as the other.
+        The `people` most exposed are those whose odds moved most, either way; of a bin of equal odds a part is taken.
+        The accuracy is a share of them, with each group counting equally.
         """
         weights = [1 / max(of.sum(), 1) for of in (self.disadvantaged, self.advantaged)]
         zeros, ones = self.disadvantaged * weights[0], self.advantaged * weights[1]
-        # Those whom it takes for advantaged, with those whom it takes for disadvantaged as surely.
+        # People taken for advantaged are pooled with those taken for disadvantaged as surely.
         half = len(_ODDS) // 2
         there = (self.disadvantaged + self.advantaged)[:half] + (self.disadvantaged + self.advantaged)[: -half - 1 : -1]
         taken = np.clip((people - (np.cumsum(there) - there)) / np.maximum(there, 1), 0.0, 1.0) * (there > 0)
@@ -175,10 +165,10 @@ class Sure:
         return math.exp(-_ODDS[np.flatnonzero(taken)[-1]]), float(right / (right + wrong))
 
     def curve(self) -> list[tuple[float, float, float]]:
-        """Return how sure the attack was, how often it was right about that, and the standard error of its log-odds.
+        """Return points of (claimed probability, observed frequency, standard error of the latter's log-odds).
 
-        Both are probabilities of being disadvantaged at even odds: each group counts as much as the other. A point for
-        each unit of log-odds with at least five people of each group.
+        Both are probabilities of being disadvantaged at even odds: each group counts equally. One point for each unit
+        of log-odds with at least five people of each group.
         """
         found, wide = [], round(1 / STEP)
         for start in range(0, len(_ODDS), wide):

@@ -1,16 +1,16 @@
-r"""Laws of the mechanisms that answer with a choice: which models are above a threshold, which model is the fairest.
+"""Mechanisms that answer with a choice: models above a threshold, or the fairest model.
 
 **Sparse vector** (Lyu, Su, Li, VLDB 2017, Algorithm 7 without its third step). A threshold gets noise rho once, each
 query its own noise nu_i; yes where q_i + nu_i >= T + rho, and nothing after the c-th yes. Let each query move by at
-most Delta between neighbours. Shift rho by Delta: then every no of one data set is a no of the other, whatever the
+most Delta between neighbours. Shift rho by Delta: then every no of one data set is a no of the other, at any
 nu_i, at a price of Delta / scale(rho). Each yes is kept by shifting its own nu_i by 2 Delta (Delta for the query, Delta
-for rho), at a price of 2 Delta / scale(nu). There are at most c of them, whatever the number of noes, so
+for rho), at a price of 2 Delta / scale(nu). There are at most c of them, for any number of noes, so
 
     epsilon = Delta / scale(rho) + 2 c Delta / scale(nu).
 
-Which scales at this epsilon give the least noise? The comparison's variance is 2 scale(rho)^2 + 2 scale(nu)^2; with
-epsilon1 + epsilon2 = epsilon it is least at epsilon1 : epsilon2 = 1 : (2 c)^(2/3). Our queries may move in opposite
-directions (one flip raises the gap of one model and lowers that of another), so the factor 2 cannot be spared.
+The comparison's variance is 2 scale(rho)^2 + 2 scale(nu)^2; with epsilon1 + epsilon2 = epsilon it is least at
+epsilon1 : epsilon2 = 1 : (2 c)^(2/3). Our queries may move in opposite directions (one flip raises the gap of one model
+and lowers that of another), so the factor 2 cannot be spared.
 
 Nor can anything else: this is the supremum over batches, for every threshold. l noes to a gap g have the probability
 F(T + rho - g)^l, which for large l is a step in rho, exp(-l/2 exp(-x/scale(nu))) with x = T + rho - g, about
@@ -47,17 +47,17 @@ from fairwall.laws.metric import METRICS
 
 
 def unsigned(metric: str) -> str:
-    """Return the absolute gap's key, where that is a metric of its own: it moves less than the gap."""
+    """Return the key of the metric's absolute gap, which moves less, or the key itself if there is none."""
     name = f"abs_{metric}"
     return name if name in METRICS else metric
 
 
 @dataclass(frozen=True)
 class SparseVector:
-    """How answers above or below a threshold are drawn.
+    """Noise of answers above or below a threshold.
 
-    Gaps are compared with the threshold, both with Laplace noise of scales of at least 0. After so many `positives`
-    nothing more is answered; None for no end.
+    Gaps are compared with the threshold, both with Laplace noise of scales of at least 0. After `positives` answers of
+    yes nothing more is answered; None for no end.
     """
 
     threshold: float
@@ -92,7 +92,7 @@ class SparseVector:
 
 
 def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon: float) -> SparseVector:
-    """Return the law that costs epsilon in all, infinite for no noise, where a query moves by the sensitivity at most.
+    """Return the noise that costs epsilon in all, infinite for none, for queries of this sensitivity.
 
     ValueError unless c, the `positives`, is at least 1 and epsilon above 0.
     """
@@ -106,10 +106,10 @@ def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon:
 
 
 def permute_and_flip_exponents(scores: NDArray[np.float64], sensitivity: float, epsilon: float) -> NDArray[np.float64]:
-    """Return x with acceptance probabilities exp(-x): 0 for the best score, infinite for others where epsilon is.
+    """Return x for acceptance probabilities exp(-x): 0 for the best score, infinite for others if epsilon is infinite.
 
-    Scores, shape (m,), are the better the higher, and move by the sensitivity at most between neighbours; where it is
-    0, those agree on every score.
+    Scores, shape (m,), are the better the higher, and move by at most the sensitivity between neighbours; with
+    sensitivity 0, neighbours agree on every score.
     """
     behind: NDArray[np.float64] = scores.max() - scores
     slope = epsilon / (2 * sensitivity) if sensitivity else math.inf

@@ -1,4 +1,4 @@
-"""What a policy says beforehand about how large groups may be: public, and no look at A."""
+"""A policy's public range of group sizes, set without looking at A."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,15 @@ _POINTS = 10
 
 @dataclass(frozen=True)
 class Shares:
-    """A range of shares of the disadvantaged group, and the least size of either.
+    """A range of shares of the disadvantaged group, and the least size of either group.
 
-    The range decides which mechanism and which of its parameters serve best, and epsilon holds outside it as well.
-    What a batch reveals (`fairwall.laws.exposure`) depends on how few people the smaller group has: a policy says that
-    by g, and where there is no policy the range says it.
+    The range decides which mechanism and parameters serve best; epsilon holds outside it as well. What a batch reveals
+    (`fairwall.laws.exposure`) depends on the least size of the smaller group: a policy's g, or without a policy the
+    range.
 
-    Parameters
-    ----------
-    low, high : above 0 and below 1, low not above high.
-    minimum_group : int
-        g, what both groups have at least, `fairwall.laws.sensitivity`: that is checked, and noise counts on it.
-    by_policy : whether g is a policy's, which allows groups of any size from g on; else they are within the range.
+    `low`, `high`: above 0 and below 1, low not above high. `minimum_group`: g, the least size of both groups,
+    `fairwall.laws.sensitivity`: checked, and noise depends on it. `by_policy`: whether g is a policy's, which allows
+    groups of any size from g on; else they are within the range.
     """
 
     low: float = 0.05
@@ -37,7 +34,7 @@ class Shares:
         return tuple(min(max(round(n * (self.low + i * width)), least), n - least) for i in range(_POINTS))
 
     def allowed(self, n: int) -> tuple[int, int]:
-        """Return how many people the smaller group of n has at least, and at most; both from 1 to n/2."""
+        """Return the least and the largest size of the smaller group of n people; both from 1 to n/2."""
         if self.by_policy:
             least, most = self.minimum_group, n // 2
         else:

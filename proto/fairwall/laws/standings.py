@@ -1,31 +1,29 @@
-"""Which mechanism has the smallest median error, and what that is: by public numbers alone.
+"""Rank mechanisms by predicted error, from public numbers alone: metric, n, m, epsilon, delta and group shares.
 
-**What is compared.** The mechanisms that answer with gaps and whose guarantee fits: pure ones for delta = 0, all where
-there is a delta; their answers clamped to the metric's range; and the public midpoint of that range, which costs
-nothing. `sample-and-aggregate` and `propose-test-release` are left out: counts or noisy attributes have had less error
-wherever it was measured (docs/mechanisms.md). Beside `counts` and `counts-gaussian` as they are stand the same with
-answers moved towards no gap where noise hides them (`fairwall.laws.counts`): where no mechanism beats the midpoint,
-these come close to it.
+**Contenders.** Mechanisms that answer with gaps and whose guarantee fits (pure ones for delta = 0, all for delta > 0),
+with answers clamped to the metric's range; and the free public midpoint of that range. `sample-and-aggregate` and
+`propose-test-release` are left out: counts or noisy attributes have erred less wherever measured (docs/mechanisms.md).
+`counts` and `counts-gaussian` also appear with answers moved towards no gap where noise hides them
+(`fairwall.laws.counts`); where no mechanism beats the midpoint, these come close to it.
 
-**How.** By simulation, over a public range of group shares and in two worlds: uniform scores with no gap beyond chance,
-and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The seed is fixed, so that everybody gets the
-same table. Nobody looks at A, nor at predictions: this choice depends on metric, n, m, epsilon, delta and shares.
+**Simulation.** Over a public range of group shares and two worlds: uniform scores with no gap beyond chance, and 0/1
+decisions, a quarter of them 1, with a gap of 0.1 besides chance. The seed is fixed, so that everybody gets the same
+table. Nothing reads A or predictions.
 
-**Which.** The smallest error, averaged over shares and worlds, of those whose median error is at most the midpoint's at
-every share and in both worlds: nobody shall pay for less than the midpoint tells. Where there is none, what comes
-closest to that. The error is the mean of the median and of the root mean square, so that neither a few answers that are
-far off nor many that are a little off go unseen. What has no interval comes first only where nothing that has one errs
-less than `_SURER` times as much.
+**Selection.** The least error, averaged over shares and worlds, among mechanisms whose median error is at most the
+midpoint's at every share and in both worlds: nobody should pay for less than the midpoint tells. If none qualifies,
+the one closest to that. The error is the mean of the median and the root mean square, so that neither few large nor
+many small errors go unseen. A mechanism without intervals wins only if every one with intervals errs `_SURER` times as
+much.
 
-**Guaranteed.** Where a policy wants intervals that hold whoever is who, only mechanisms contend that have them, and the
-least half-width counts: the 95% quantile of unshrunk errors, which it is, or what noisy attributes promise.
+**Guaranteed.** Where a policy wants guaranteed intervals, only mechanisms that have them contend, and the least
+half-width wins: the 95% quantile of unshrunk errors, or what noisy attributes promise.
 
-Equalized odds is ranked by what an absolute gap among n people would suffer. Predictive parity, which moves by up to 1
-with one person whatever the group sizes, gets counts and noisy attributes only, as does the unbounded ratio.
+Equalized odds is ranked by the error of an absolute gap among n people. Predictive parity (one person moves it by up to
+1 at any group size) and the unbounded ratio get counts and noisy attributes only.
 
-**How much it may give away.** Where a limit is given, only mechanisms contend whose best attack, by
-`fairwall.laws.exposure`, has no larger balanced accuracy, and no more cells are made than it allows. Where none
-stays below, the one that gives away least is taken.
+**Reveal limit.** With a limit, only mechanisms contend whose best attack (`fairwall.laws.exposure`) stays within that
+balanced accuracy, with no more cells than it allows. If none does, the one that reveals least is taken.
 """
 
 from __future__ import annotations
@@ -52,12 +50,12 @@ from fairwall.laws.response import noisy_sums, response_estimates, response_widt
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 Guarantee: TypeAlias = Literal["pure", "approximate"]
-"""Which privacy is promised: epsilon alone, or epsilon and delta."""
+"""Kind of privacy guarantee: epsilon alone, or epsilon and delta."""
 
 MIDPOINT = "midpoint"
 SHRUNK = " shrunk"
 Promise: TypeAlias = Literal["likely", "guaranteed"]
-"""By what is chosen: the least error, or the least half-width of an interval that holds whoever is who."""
+"""Selection criterion: the least error, or the least half-width of guaranteed intervals."""
 
 _SURER = 1.5
 _SEED = 2012
@@ -71,10 +69,10 @@ class Standing:
 
     Parameters
     ----------
-    name : a mechanism's name, with `SHRUNK` behind it where answers move towards no gap; or `MIDPOINT`.
-    guarantee : the midpoint's is any: it looks at nothing.
+    name : a mechanism's name, with suffix `SHRUNK` where answers move towards no gap; or `MIDPOINT`.
+    guarantee : "pure" for the midpoint, which reads nothing.
     median_error, mean_error, rms_error : of one clamped answer, averaged over group shares and worlds.
-    half_width : of its guaranteed interval, likewise; infinite where it has none.
+    half_width : of guaranteed intervals, likewise; infinite where there are none.
     worst_ratio : the largest ratio of the median error to the midpoint's, over group shares and worlds.
     """
 
@@ -88,17 +86,17 @@ class Standing:
 
     @property
     def error(self) -> float:
-        """By what it is ranked."""
+        """The error by which rows are ranked: the mean of the median and the root mean square error."""
         return (self.median_error + self.rms_error) / 2
 
     @property
     def mechanism(self) -> str:
-        """The name of what answers, whether its answers are moved or not."""
+        """The mechanism's name without `SHRUNK`."""
         return self.name.removesuffix(SHRUNK)
 
 
 def midpoint(metric: str) -> float:
-    """Return the middle of a metric's range: 0 for signed gaps; for the ratio the value where there is no gap, 1."""
+    """Return the middle of a metric's range: 0 for signed gaps; 1, equal treatment, for the unbounded ratio."""
     low, high = metric_range(metric)
     return 1.0 if math.isinf(high) else (low + high) / 2
 
@@ -114,9 +112,9 @@ def choose(
     exposed: int | None = None,
     promise: Promise = "likely",
 ) -> str:
-    """Return the name of the best mechanism, of those that can be recommended. Arguments as for `standings`.
+    """Return the name of the best recommendable mechanism. Arguments as for `standings`.
 
-    `exposed` is for how many people the limit holds, n where it is left out: `Records.exposed`.
+    `exposed` is the number of people for whom the limit holds, n by default: `Records.exposed`.
     """
     asked = standings(metric, n, queries, epsilon, delta, shares)
     rows = [row for row in asked if row.name != MIDPOINT and MECHANISM_LAWS[row.mechanism].recommendable]
@@ -136,18 +134,10 @@ def choose(
 def standings(
     metric: str, n: int, queries: int, epsilon: float, delta: float = 0.0, shares: Shares = DEFAULT_SHARES
 ) -> tuple[Standing, ...]:
-    """Compare the mechanisms, and the midpoint, for a batch.
+    """Return the mechanisms and the midpoint compared for a batch, the smallest error first.
 
-    Parameters
-    ----------
-    n : people in the metric's stratum, at least 3; for equalized odds, people.
-    epsilon, delta : the whole budget of the batch; epsilon finite, delta at least 0 and below 1.
-    shares : the public range of group shares.
-
-    Returns
-    -------
-    tuple of Standing
-        The smallest error first.
+    `n`: people in the metric's stratum, at least 3; for equalized odds, people. `epsilon`, `delta`: the whole budget of
+    the batch; epsilon finite, delta at least 0 and below 1. `shares`: the public range of group shares.
     """
     find_metric(metric)
     require_batch(queries, epsilon)
@@ -157,7 +147,7 @@ def standings(
         raise ValueError("delta must be at least 0 and below 1")
     plan = _Plan(metric, n, queries, epsilon, delta, shares)
     figures = {
-        # The noise on N0 is the whole batch's, and what shrinks answers looks at all of them.
+        # A batch shares the noise on N0, and shrinking looks at all of its answers.
         name: (guarantee, tuple(_errors(plan, answers, joined=not name.startswith("counts"))))
         for name, guarantee, answers in _contenders(plan)
     }
@@ -171,7 +161,7 @@ def standings(
 
 
 def _half_width(plan: _Plan, name: str, reach: float) -> float:
-    """Return the half-width of guaranteed intervals, from how far nearly all errors reach."""
+    """Return the half-width of guaranteed intervals; `reach` is the 95% quantile of errors."""
     law = MECHANISM_LAWS.get(name)
     if law is None or law.interval is None or law.interval.is_posterior:
         return math.inf
@@ -198,7 +188,7 @@ class _Plan:
 
 @dataclass(frozen=True, eq=False)
 class _Batches:
-    """Simulated batches: signed gaps, shape (batches, models), the secret N0, and what is public of each model."""
+    """Simulated batches: signed gaps, shape (batches, models), the secret N0, and the public totals of each model."""
 
     n0: int
     gaps: NDArray[np.float64]
@@ -207,7 +197,7 @@ class _Batches:
 
 @dataclass(frozen=True)
 class _World:
-    """What batches are like: the mean and the variance of predictions, and the gap beside chance."""
+    """A kind of batch: mean and variance of predictions, and the gap besides chance."""
 
     mean: float
     variance: float
@@ -217,17 +207,17 @@ class _World:
 _WORLDS = (_World(mean=0.5, variance=1 / 12, gap=0.0), _World(mean=0.25, variance=0.25 * 0.75, gap=0.1))
 
 _Answers = Callable[[_Batches, np.random.Generator], NDArray[np.float64]]
-"""Simulates what a mechanism says of batches' signed gaps, before the metric's sign and range."""
+"""Function that simulates a mechanism's answers about signed gaps, before the metric's sign and range."""
 
 
 def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> Iterator[NDArray[np.float64]]:
-    """Return medians, means, root mean squares and 95% quantiles of clamped answers' errors, shape (shares, worlds)."""
+    """Yield medians, means, root mean squares and 95% quantiles of clamped answers' errors, shape (shares, worlds)."""
     absolute = find_metric(plan.metric).absolute
     low, high = metric_range("abs_sp" if absolute else "sp")
     told = []
     for n0 in plan.shares.counts(plan.n):
         for i, world in enumerate(_WORLDS):
-            # The same numbers for every mechanism, as far as it draws in the same way.
+            # Common random numbers for mechanisms that draw in the same way.
             generator = np.random.default_rng((_SEED, n0, i))
             batches = _batches(plan, n0, world, generator, joined=joined)
             truth = np.abs(batches.gaps) if absolute else batches.gaps
@@ -238,7 +228,7 @@ def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> Iterator[NDArray
 
 
 def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator, *, joined: bool) -> _Batches:
-    """Draw batches; joined into one, which is faster, for answers that do not depend on the rest of their batch."""
+    """Draw batches; `joined` into one, which is faster, for answers that do not depend on the rest of their batch."""
     n, m = plan.n, plan.queries
     chance = math.sqrt(world.variance * n * n / (n0 * (n - n0) * (n - 1)))
     gaps = np.clip(generator.normal(world.gap, chance, (max(_BATCHES_MIN, _NUMBERS // m), m)), -1, 1)
@@ -300,7 +290,7 @@ def _counted(plan: _Plan, scales: CountScales, shrinks: bool, *, gaussian: bool)
             spread = np.sqrt(batches.totals.variance * n * apart / (n - 1))
             moved = expected_in_batches(centred - by_chance, spread, apart[:, 0], scales.sums, gaussian=gaussian)
             centred = by_chance + moved
-        # What is possible for 0/1 predictions.
+        # Possible sums of 0/1 predictions.
         sum0 = np.clip(centred + size / 2, np.maximum(0.0, total - (n - size)), np.minimum(total, size))
         gap: NDArray[np.float64] = (total - sum0) / (n - size) - sum0 / size
         return np.abs(gap) if absolute else gap

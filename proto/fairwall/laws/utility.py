@@ -1,4 +1,6 @@
-"""What a model is worth, whoever it is about. Utility has no sensitivity: these are no rows of `fairwall.laws.metric`.
+"""Measures of a model's utility, without regard to groups.
+
+Utility has no sensitivity: these are no rows of `fairwall.laws.metric`.
 
 | key          | definition                                                 | scikit-learn                         |
 |--------------|------------------------------------------------------------|--------------------------------------|
@@ -25,12 +27,12 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Utility:
-    """A number in [0, 1] that is better the larger it is.
+    """A measure in [0, 1] that is better the larger it is.
 
     Attributes
     ----------
-    key : what it is called in `UTILITIES` and in results.
-    title : what people call it, in reports.
+    key : its name in `UTILITIES` and in results.
+    title : its name in reports.
     measure : from labels, decisions and scores, each of shape (n,): the labels and decisions 0 or 1, the scores finite
         and larger for label 1. NaN where it divides by 0, as recall does without a person of label 1.
     """
@@ -54,8 +56,8 @@ def _recall(labels: Labels, decisions: Labels, _: Scores) -> float:
 
 
 def _auc(labels: Labels, _: Labels, scores: Scores) -> float:
-    """Count pairs by the ranks of the scores (Mann-Whitney); all numbers are whole or halves, so no bit is lost."""
-    # With the index it sorts stably, by a sort that is the same on all processors.
+    """Return the AUC by the ranks of the scores (Mann-Whitney); all numbers are whole or halves, so no bit is lost."""
+    # return_index makes the sort stable, and the same on all processors.
     place, many = np.unique(scores, return_index=True, return_inverse=True, return_counts=True)[2:]
     below = np.cumsum(many) - many
     rank = below + (many + 1) / 2
@@ -89,5 +91,7 @@ UTILITIES: dict[str, Utility] = {
 }
 
 RATED = ("sp", "eo", "oad")
-"""The metrics whose groups' rates are reported of a model, in this order, of the advantaged before the disadvantaged:
-what the paper's result files call SP_a_1, SP_a_0, EO_a_1, EO_a_0, OA_a_1 and OA_a_0."""
+"""Metrics whose groups' rates are reported of a model, in this order, the advantaged before the disadvantaged.
+
+The paper's result files call them SP_a_1, SP_a_0, EO_a_1, EO_a_0, OA_a_1 and OA_a_0.
+"""

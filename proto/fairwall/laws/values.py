@@ -1,6 +1,6 @@
-"""What a metric adds up about people, a piece at a time: nothing but predictions is ever held as a whole.
+"""The values that a metric sums, one piece at a time, so that only predictions are held as a whole.
 
-These are decisions, a byte each, or scores as they came; float64 are the pieces alone.
+Predictions are decisions, a byte each, or scores in their original type; only the pieces are float64.
 """
 
 from __future__ import annotations
@@ -19,30 +19,25 @@ from fairwall.laws.metric import Value, find_metric, members_of
 from fairwall.rpc.memory import let_go, part
 
 AT_ONCE = 1 << 22
-"""Numbers of a piece, if one row has no more: 32 MiB."""
+"""Most numbers of a piece, unless one row has more: 32 MiB."""
 
-# Numbers added up at a time: half a MiB of them.
+# Numbers added up at a time: half a MiB.
 _TOGETHER = 1 << 16
 
-# From 32 MiB of numbers on, threads share the models: an audit waits for the sums.
+# Least numbers, 32 MiB, for which threads share the models: an audit waits for the sums.
 _LARGE = 1 << 22
 _THREADS = min(os.cpu_count() or 1, 4)
 
 _SORTED = 1 << 17
-"""Of more people only those are sorted who may be the last of a group."""
+"""Number of people above which only those are sorted who may be the last of a group."""
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
     """A number in [0, 1] of each person for each model: one part of a metric.
 
-    Parameters
-    ----------
-    predictions : ndarray
-        Shape (m, n), each in [0, 1]: bool, or float32 or float64.
-    value : what of them is added up.
-    labels : ndarray of uint8 or None
-        Shape (n,), each 0 or 1; where it needs any.
+    `predictions`: shape (m, n), each in [0, 1]: bool, or float32 or float64. `value`: the quantity summed. `labels`:
+    shape (n,), each 0 or 1; None where no labels are needed.
     """
 
     predictions: NDArray[Any]
@@ -50,7 +45,7 @@ class Values:
     labels: NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
-        """How many models there are."""
+        """Return the number of models."""
         return len(self.predictions)
 
     @property
@@ -59,7 +54,7 @@ class Values:
         return self.predictions.dtype == np.bool_
 
     def decisions(self) -> Iterator[NDArray[np.bool_]]:
-        """Give everybody's decisions, shape (n,), one model after another."""
+        """Yield everybody's decisions, shape (n,), one model after another."""
         for model in self.predictions:
             if self.value == "prediction" or self.labels is None:
                 yield model
@@ -76,7 +71,7 @@ class Values:
         return np.where(self.labels[people] == 1, numbers, 0.0 if self.value == "hit" else 1.0 - numbers)
 
     def pieces(self, people: NDArray[np.intp] | slice = slice(None)) -> Iterator[NDArray[np.float64]]:
-        """Give the numbers of some people some models at a time, one at least."""
+        """Yield the numbers of some people for some models at a time, at least one."""
         many = len(people) if not isinstance(people, slice) else self.predictions.shape[1]
         step = max(1, AT_ONCE // max(many, 1))
         for first in range(0, len(self), step):
@@ -86,21 +81,10 @@ class Values:
 def values_of(
     metric: str, predictions: NDArray[Any], labels: NDArray[np.uint8] | None = None
 ) -> Iterator[tuple[NDArray[np.bool_], Values]]:
-    """Give, for each of a metric's parts, whom it looks at and what it adds up about them.
+    """Yield, for each of a metric's parts, the mask of the people it looks at, shape (n,), and their values.
 
-    ValueError for an unknown metric, missing labels, or predictions that must be 0 or 1 and are not.
-
-    Parameters
-    ----------
-    predictions : ndarray
-        As of `Values`: m models' predictions for n people.
-    labels : ndarray of uint8 or None
-        Shape (n,), each 0 or 1. May be left out for a metric that needs none.
-
-    Yields
-    ------
-    members, values : ndarray of bool, Values
-        Shape (n,), and of m models, in the order of `Metric.parts`.
+    ValueError for an unknown metric, missing labels, or predictions that must be 0 or 1 and are not. Predictions and
+    labels are as of `Values`.
     """
     found = find_metric(metric)
     if found.labelled and labels is None:
@@ -112,7 +96,7 @@ def values_of(
 
 
 def are_decisions(predictions: NDArray[Any]) -> bool:
-    """Say whether all of them are 0 or 1."""
+    """Return whether all predictions are 0 or 1."""
     if predictions.dtype == np.bool_:
         return True
     for model in predictions:
@@ -125,13 +109,13 @@ def are_decisions(predictions: NDArray[Any]) -> bool:
 def part_values(
     metric: str, predictions: NDArray[Any], labels: NDArray[np.uint8] | None = None
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
-    """Give what `values_of` does as numbers of everybody at once, shape (m, n)."""
+    """Yield the results of `values_of` as numbers of everybody at once, shape (m, n)."""
     for members, values in values_of(metric, predictions, labels):
         yield members, values.of(slice(None))
 
 
 def sums_over(members: NDArray[np.bool_], values: NDArray[Any] | Values) -> NDArray[np.float64]:
-    """Add up each model's values over some people, in the one order that the protocol fixes.
+    """Return the sum of each model's values over some people, in the order of addition that the protocol fixes.
 
     The order is numpy's pairwise sum over a model's members in their own order, laid out contiguously. The layout
     matters: ``predictions[:, members]`` comes out of numpy column by column, and adding that up along the rows gives
@@ -147,7 +131,7 @@ def sums_over(members: NDArray[np.bool_], values: NDArray[Any] | Values) -> NDAr
     if values.predictions.size < _LARGE:
         _add_up(chosen, values, 0, len(values), total)
         return total
-    # numpy leaves the interpreter to others meanwhile, and each model is added up by itself, whoever does it.
+    # numpy releases the interpreter lock, and each model's sum is independent of the threads.
     bounds = np.linspace(0, len(values), _THREADS + 1).astype(int).tolist()
     with ThreadPoolExecutor(_THREADS) as pool:
         shares = [pool.submit(_add_up, chosen, values, *ends, total) for ends in pairwise(bounds)]
@@ -157,15 +141,15 @@ def sums_over(members: NDArray[np.bool_], values: NDArray[Any] | Values) -> NDAr
 
 
 def _add_up(chosen: NDArray[np.intp], values: Values, first: int, last: int, total: NDArray[np.float64]) -> None:
-    """Write some models' sums over the chosen into `total`."""
-    # As many models at a time as stay in the cache, and always in the same place: all at once takes ten times as long.
+    """Write some models' sums over the chosen people into `total`."""
+    # As many models at a time as fit the cache, in a reused buffer: all at once takes ten times as long.
     step = max(min(_TOGETHER // max(len(chosen), 1), last - first), 1)
     rows = np.empty((step, len(chosen)))
     plain = values.value == "prediction" and values.predictions.dtype == np.float64
     for start in range(first, last, step):
         models = slice(start, min(start + step, last))
         if plain:
-            # "clip" for speed: with it numpy writes straight into `rows`. There is nothing to clip.
+            # mode="clip" makes numpy write straight into `rows`. There is nothing to clip.
             some = values.predictions[models]
             taken = np.take(some, chosen, axis=1, out=rows[: len(some)], mode="clip")
             let_go(some)
@@ -177,18 +161,10 @@ def _add_up(chosen: NDArray[np.intp], values: Values, first: int, last: int, tot
 def possible_sums(
     pieces: Iterable[NDArray[np.float64]], first: int, last: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return each model's least and largest sum over k people, for each k from first to last.
+    """Return each model's least and largest sum over k people, for k = first .. last, shape (m, last - first + 1) each.
 
-    Parameters
-    ----------
-    pieces : iterable of ndarray of float64
-        Of shape (r, n) each, some models at a time.
-    first, last : at least 1, and below n.
-
-    Returns
-    -------
-    least, most : ndarray of float64
-        Shape (m, last - first + 1) each. The order of addition may cost the last bits.
+    `pieces` hold some models each, shape (r, n); `first` is at least 1 and `last` below n. The order of addition may
+    cost the last bits.
     """
     found = [_possible_sums(piece, first, last) for piece in pieces]
     least, most = zip(*found, strict=True)
@@ -202,7 +178,7 @@ def sums_within(
     first: int,
     last: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Bound what `possible_sums` returns, exactly of decisions, by totals and the ends of values, shape (m,) each."""
+    """Return bounds on `possible_sums`, exact for decisions, from totals and the ends of values, shape (m,) each."""
     some = np.arange(first, last + 1.0)
     total, least, most = (each[:, np.newaxis] for each in (totals, *ends))
     return (

@@ -1,7 +1,7 @@
-"""How far noise will move a batch's gaps, and how wide guaranteed intervals will be; nobody looks at A.
+"""Predict how far noise moves a batch's gaps, and the widths of guaranteed intervals, without looking at A.
 
 An interval is as wide as the noise on N0 and on a sum moves a gap, to first order: nu' e0 and e1, over h = N0 N1 / n
-(`compliance.intervals.inversion`). The reaches of both are put together as of independent errors.
+(`compliance.intervals.inversion`). The reaches of both are combined as independent errors are.
 """
 
 import math
@@ -24,23 +24,18 @@ from fairwall.laws.response import response_widths, turned_law, turning_probabil
 from fairwall.laws.shares import Shares
 
 _FARTHER = 2.0
-"""So many times as far as in 95% of cases N0 is looked for, about."""
+"""Range in which N0 is searched, as a multiple of its 95% noise reach, approximately."""
 
 _SUMMED = 1.2
-"""So much wider may be what two cubes promise: of three noises that are put together widths are known so well."""
+"""Margin of two cubes' half-widths: the combination of three noises predicts widths within this factor."""
 
 
 def half_widths(batch: AskedBatch, mechanism: str, epsilon: float, delta: float, shares: Shares) -> NDArray[np.float64]:
-    """Return the half-widths to expect of a guaranteed interval, where there is no gap and where it is the largest.
+    """Return the expected half-widths of a guaranteed interval, shape (2, 2, 3).
 
-    Epsilon is above 0 and finite, the budget of the whole batch.
-
-    Returns
-    -------
-    ndarray of float64
-        Shape (2, 2, 3): as wide as the noise has it, at most 1; and without what people of these values cannot have,
-        which is cut off. Of either without a gap first, and for groups of the least size of the public range, of
-        `SHARE` of the people, and of the largest.
+    First axis: from the noise, at most 1; and cut off to the gaps that people of these values can have. Second: without
+    a gap, and at the largest gap. Third: for groups of the least size of the public range, of `SHARE` of the people,
+    and of the largest. Epsilon is above 0 and finite, the budget of the whole batch.
     """
     law, found = MECHANISM_LAWS[mechanism], []
     nothing = law.interval is None or law.interval.is_posterior or law.is_choice
@@ -67,10 +62,10 @@ def half_widths(batch: AskedBatch, mechanism: str, epsilon: float, delta: float,
 
 
 def _half_ranges(stratum: Stratum, sizes: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return half of what there is between the gaps that groups of some sizes may have, the mean over models."""
+    """Return half the range of possible gaps of groups of some sizes, the mean over models."""
     sums, n = np.concatenate([[0.0], np.cumsum(stratum.ordered)]) * stratum.stands_for, stratum.people
     of_first, of_others = np.interp([sizes, n - sizes], stratum.stands_for * np.arange(len(sums)), sums)
-    # Of values that are all the same rounding would leave less than nothing.
+    # Rounding could make this negative for constant values.
     between = np.maximum(sums[-1] - of_others - of_first, 0.0)
     ranges: NDArray[np.float64] = between * (1 / sizes + 1 / (n - sizes)) / 2
     return ranges
@@ -79,7 +74,7 @@ def _half_ranges(stratum: Stratum, sizes: NDArray[np.intp]) -> NDArray[np.float6
 def noise_on_gaps(
     batch: AskedBatch, stratum: Stratum, mechanism: str, epsilon: float, delta: float, shares: Shares
 ) -> Law:
-    """Return the law of the noise on each gap of a stratum, of a mechanism that adds it there."""
+    """Return the distribution of a mechanism's noise on each gap of a stratum."""
     n0 = _smaller_group(stratum, shares)
     proxy = batch.metric if find_metric(batch.metric).of_means else "abs_sp"
     about = Batch(proxy, n0, stratum.people - n0, batch.queries, epsilon, delta, shares=shares)
@@ -96,18 +91,10 @@ def noise_on_sums(
     size_of: Callable[[Law], float],
     models: int | None = None,
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return the squared size of the noise on N0, and of that on each sum, the part of N0's in it included.
+    """Return the squared size of the noise on N0, and on each sum, shape (models,), including N0's part in it.
 
-    Parameters
-    ----------
-    mechanism : one that adds noise to N0 and to sums, by its own law for each or by cubes.
-    size_of : what counts as a law's size, such as `noise_reach`.
-    models : how many of the first sums to look at; all where it is left out.
-
-    Returns
-    -------
-    tuple of float and ndarray of float64
-        The latter in the shape of the sums, (models,).
+    `mechanism`: one that adds noise to N0 and to sums, separately or by cubes. `size_of`: the measure of a
+    distribution's size, such as `noise_reach`. `models`: the number of sums evaluated, the first ones; all by default.
     """
     values, means, k = stratum.inside[:models], stratum.means[:models], stratum.rows
     if MECHANISM_LAWS[mechanism].noise_on == "cube":
@@ -131,6 +118,6 @@ def noise_on_sums(
 
 
 def _smaller_group(stratum: Stratum, shares: Shares) -> int:
-    """Return how many are taken to be disadvantaged: `SHARE` of the people, as far as groups may be so small."""
+    """Return the assumed number of disadvantaged people: `SHARE` of the people, within the allowed group sizes."""
     n, least = stratum.people, shares.minimum_group
     return min(max(least, round(SHARE * n)), n - least)

@@ -1,4 +1,4 @@
-"""Public algorithms that both sides train with: batched ensembles of small networks, and what is measured of them."""
+"""Public training algorithms of both sides: batched ensembles of small networks, and measures of these."""
 
 from fairwall.learning.backend import TrainingUnavailable
 from fairwall.learning.batches import Batches, Poisson, Shuffled, shuffled, stratified

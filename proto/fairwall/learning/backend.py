@@ -1,4 +1,4 @@
-"""PyTorch, which only what trains loads: it is an extra, and importing it takes seconds."""
+"""Lazy access to PyTorch, which is an extra and takes seconds to import."""
 
 from __future__ import annotations
 
@@ -18,24 +18,21 @@ class TrainingUnavailable(UserError):
 
 
 def require_pytorch() -> None:
-    """Look whether PyTorch is installed, without the seconds that importing it takes.
-
-    TrainingUnavailable if it is not.
-    """
+    """Raise TrainingUnavailable unless PyTorch is installed, without the seconds that importing it takes."""
     try:
         found = find_spec("torch") is not None
-    except (ImportError, ValueError):  # something stands in its place
+    except (ImportError, ValueError):  # another module of this name
         found = False
     if not found:
         raise TrainingUnavailable(_INSTALL)
 
 
 def pytorch() -> ModuleType:
-    """Import PyTorch, with products whose bits do not depend on where in memory its arrays lie.
+    """Import PyTorch, with products whose bits do not depend on its arrays' positions in memory.
 
-    Without its reproducible mode (MKL_CBWR) the library behind it chooses by alignment, so that a model trained alone
-    may differ in its last bits from the same one among others. Seen on an AMD processor, where the mode cost nothing. A
-    process that has fixed its kernels has set the mode before. TrainingUnavailable if it is not installed.
+    Outside its reproducible mode (MKL_CBWR) the library behind it chooses by alignment, so that a model trained alone
+    may differ in its last bits from the same model trained among others. Seen on an AMD processor, where the mode cost
+    nothing. A process with fixed kernels has set the mode before. TrainingUnavailable if PyTorch is not installed.
     """
     os.environ.setdefault("MKL_CBWR", "AUTO")  # read once, when the library is loaded
     try:
@@ -47,7 +44,7 @@ def pytorch() -> ModuleType:
 
 @contextmanager
 def one_thread() -> Iterator[ModuleType]:
-    """Compute with PyTorch on one thread: products as small as these are far slower on two."""
+    """Compute with PyTorch on one thread in the body: products as small as these are far slower on two."""
     torch = pytorch()
     before = torch.get_num_threads()
     torch.set_num_threads(1)

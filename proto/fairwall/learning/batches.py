@@ -1,8 +1,4 @@
-"""Which rows a training step looks at.
-
-Every model draws its batches from its own generator, and a batch is as wide as its plan says: the batches of a model
-depend on nothing but its own rows and its own seed.
-"""
+"""Batches of rows for training steps, which depend only on the model's own rows, plan and seed."""
 
 from __future__ import annotations
 
@@ -17,26 +13,19 @@ Rows = NDArray[np.intp]
 """Row numbers in the table of features, shape (k,)."""
 
 OVERFLOW = 1e-9
-"""What a whole training's delta has to leave for Poisson batches that are larger than there is room for and lose rows.
+"""Part of a training's delta that covers Poisson batches with more rows than there is room for, which lose rows.
 
 If that happens with a probability p, training and accounting differ by p with and without a record, so that delta is
 larger by (1 + e^epsilon) p: less than this for every epsilon up to 25.
 """
 
 _CROWDED = 1e-20
-"""That p, over a whole training."""
+"""Largest probability p of such a batch, over a whole training."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shuffled:
-    """Batches that hold a fixed number of rows of each stratum.
-
-    Each stratum is gone through in random order, again and again.
-
-    Attributes
-    ----------
-    strata : pairs of a stratum's rows, at least one, and how many of them a batch holds.
-    """
+    """Batches of a fixed number of each stratum's rows, at least one, in random order, again and again."""
 
     strata: tuple[tuple[Rows, int], ...]
 
@@ -46,19 +35,15 @@ class Shuffled:
 
     @property
     def width(self) -> int:
-        """How many rows a batch holds."""
+        """Number of rows in a batch."""
         return sum(size for _, size in self.strata)
 
 
 @dataclass(frozen=True, eq=False)
 class Poisson:
-    """Batches that hold each row with the same probability, independently: what accounting by subsampling supposes.
+    """Batches that hold each row with probability ``rate``, independently, as accounting by subsampling assumes.
 
-    Attributes
-    ----------
-    rows : at least one.
-    rate : that probability, in (0, 1].
-    steps : for how many steps ``width`` is to suffice.
+    ``width`` suffices for ``steps`` steps.
     """
 
     rows: Rows
@@ -71,28 +56,25 @@ class Poisson:
 
     @cached_property
     def width(self) -> int:
-        """How many rows there is room for: with probability `_CROWDED` at most some step of them all draws more."""
+        """Number of rows with room in a batch: some step draws more with probability `_CROWDED` at most."""
         from scipy.stats import binom
 
-        # `isf` takes what is next to 0 for 0.
+        # `isf` takes probabilities close to 0 for 0.
         room = np.arange(1, len(self.rows))
         enough = binom.sf(room, len(self.rows), self.rate) <= _CROWDED / self.steps
         return int(room[np.argmax(enough)]) if enough.any() else len(self.rows)
 
     @property
     def expected(self) -> float:
-        """How many rows a batch holds on average."""
+        """Mean number of rows in a batch."""
         return float(len(self.rows) * self.rate)
 
 
 @dataclass(frozen=True, eq=False)
 class PoissonStrata:
-    """Poisson batches of several strata of rows, each at a rate of its own.
+    """Poisson batches of several disjoint strata, each at its own rate.
 
-    Attributes
-    ----------
-    strata : at least one, of different rows.
-    expected : what a step divides the sum of gradients by. A public number: the strata's own sizes may be private.
+    ``expected`` divides a step's sum of gradients. It is a public number: the strata's sizes may be private.
     """
 
     strata: tuple[Poisson, ...]
@@ -104,7 +86,7 @@ class PoissonStrata:
 
     @property
     def width(self) -> int:
-        """How many rows there is room for: every stratum keeps its own."""
+        """Number of rows with room in a batch: each stratum keeps its own room."""
         return sum(stratum.width for stratum in self.strata)
 
 
@@ -112,7 +94,7 @@ Batches = Shuffled | Poisson | PoissonStrata
 
 
 class Stream:
-    """One model's batches, one block after the other."""
+    """The sequence of one model's batches, drawn a block at a time."""
 
     def __init__(self, batches: Batches, rng: np.random.Generator) -> None:
         self._batches = batches
@@ -120,14 +102,7 @@ class Stream:
         self._left = [np.empty(0, np.intp) for _ in getattr(batches, "strata", ())]
 
     def take(self, steps: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Draw the next batches.
-
-        Returns
-        -------
-        rows : ndarray, shape (steps, width)
-        present : ndarray of 0 or 1, shape (steps, width)
-            0 where there is room for a row and none.
-        """
+        """Return the rows of the next batches, and 0 or 1 for each: 0 marks an empty place. Both (steps, width)."""
         if isinstance(self._batches, Poisson):
             return self._poisson(self._batches, steps)
         if isinstance(self._batches, PoissonStrata):
@@ -148,7 +123,7 @@ class Stream:
         drawn = np.full((steps, batches.width), batches.rows[0], np.intp)
         present = np.zeros(drawn.shape, np.float32)
         for step in range(steps):
-            # Which rows, given how many, is uniform.
+            # Given their number, the rows are uniform.
             size = min(int(self._rng.binomial(len(batches.rows), batches.rate)), batches.width)
             drawn[step, :size] = self._rng.choice(batches.rows, size, replace=False, shuffle=False)
             present[step, :size] = 1
@@ -156,29 +131,23 @@ class Stream:
 
 
 def shuffled(rows: Rows, size: int) -> Shuffled:
-    """Plan batches of so many rows, without strata."""
+    """Return a plan of batches of ``size`` rows, without strata."""
     return Shuffled(((rows, size),))
 
 
 def stratified(rows: Rows, size: int, cells: NDArray[np.integer]) -> Shuffled:
-    """Plan batches that hold every cell as often as the rows do, and at least once, given each row's cell, shape (k,).
-
-    A batch holds so many rows, or as many as there are cells where that is more.
-    """
+    """Return a plan of batches with cells in the rows' proportions, each at least once; ``cells`` is (k,)."""
     names, counts = np.unique(cells, return_counts=True)
     sizes = apportion(counts, max(size, len(names)))
     return Shuffled(tuple((rows[cells == name], int(part)) for name, part in zip(names, sizes, strict=True)))
 
 
 def apportion(counts: Sequence[int] | NDArray[np.integer], size: int) -> NDArray[np.intp]:
-    """Share out ``size`` seats in proportion to counts, by largest remainders, with at least one seat each.
-
-    ValueError if there are fewer seats than counts.
-    """
+    """Return ``size`` seats shared out by largest remainders, at least one each; ValueError for too few seats."""
     shares = np.asarray(counts, dtype=np.float64)
     if size < len(shares):
         raise ValueError(f"{len(shares)} strata do not fit into a batch of {size}")
-    # A seat each beforehand, the others in proportion to what is then still owed.
+    # One seat each first, and the other seats in proportion to the remaining claims.
     owed = np.maximum(shares / shares.sum() * size - 1, 0)
     spare = size - len(shares)
     exact = owed / owed.sum() * spare if owed.sum() > 0 else np.full(len(shares), spare / len(shares))

@@ -1,4 +1,4 @@
-"""How far a developer lets an ensemble of trees grow."""
+"""Parameters of a developer's ensemble of trees."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Boosting:
-    """LightGBM's parameters that are not its defaults.
-
-    Attributes
-    ----------
-    depth : how many tests a row passes in a tree at most (``max_depth``).
-    rate : what each tree's leaves are multiplied by (``learning_rate``), above 0.
-    trees : how many there are (``n_estimators``).
-    """
+    """LightGBM's ``max_depth``, ``learning_rate`` and ``n_estimators``; other parameters have their defaults."""
 
     depth: int
     rate: float

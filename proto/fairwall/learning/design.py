@@ -1,8 +1,8 @@
 """The matrix that the release game's models are trained and audited on: every column of codes as 0/1 columns.
 
-The paper's code encodes all columns so, the sensitive ones and the others, in the order of its tables (which
-`tests/unit/developer/test_release_training.py` finds by matching the official figures). A sanitised column's encoding
-stands where the clean one would, so that a model trained on the former can be asked about the latter.
+The paper's code encodes all columns, sensitive or not, in the order of its tables (which
+`tests/unit/developer/test_release_training.py` finds by matching the official figures). A sanitised encoding takes the
+clean one's place, so that a model trained on the former can be asked about the latter.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 
 
 def one_hot(codes: NDArray[np.integer], size: int) -> NDArray[np.uint8]:
-    """Encode a column of codes below `size`, whether they occur or not: 1 at the code, 0 elsewhere, shape (rows, size).
-
-    ValueError if a code is outside the domain. The text does not say which one.
-    """
+    """Return codes below `size` as (rows, size): 1 at the code, else 0; ValueError, without the code, for others."""
     if ((codes < 0) | (codes >= size)).any():
         raise ValueError(f"a code is outside its domain of {size:,}")
     encoded: NDArray[np.bool_] = codes[:, None] == np.arange(size)
@@ -27,20 +24,7 @@ def one_hot(codes: NDArray[np.integer], size: int) -> NDArray[np.uint8]:
 def design(
     columns: NDArray[np.integer], sizes: Sequence[int], encodings: Mapping[int, NDArray[np.uint8]]
 ) -> NDArray[np.uint8]:
-    """Lay columns side by side: those in the open one-hot, the sensitive ones as they come.
-
-    The result has the shape (rows, the sum of all domain sizes), in C order. ValueError if shapes or places do not fit
-    together, an encoding is not 0 or 1, or a code is outside its domain.
-
-    Parameters
-    ----------
-    columns : ndarray of integers, shape (rows, open columns)
-        Codes, in the order of the table.
-    sizes : their domain sizes.
-    encodings : mapping of int to ndarray of uint8, shape (rows, k)
-        By place among all the table's features, from 0 on: a sensitive column's encoding, one-hot or sanitised, each 0
-        or 1. The columns in the open take the other places. Left out, a column is no feature: the others move up.
-    """
+    """Return public columns, one-hot, side by side with sensitive columns, as given."""
     rows, others = columns.shape
     if len(sizes) != others:
         raise ValueError(f"{others} columns need as many domain sizes, not {len(sizes)}")

@@ -1,4 +1,4 @@
-"""Many multilayer perceptrons of one shape, as numbers: what training gives and what a black box answers from."""
+"""Many multilayer perceptrons of one shape, as numbers: training's result, and a black box's model."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ _ROWS = 4096
 class Ensemble:
     """Multilayer perceptrons: rectified hidden layers and one logit.
 
-    Attributes
-    ----------
-    weights : per layer (models, in, out), float32.
-    biases : per layer (models, out), float32; the last layer's out is 1.
-    unit_rows : whether a row is scaled to norm 1 before the first layer; a row of zeros stays one.
+    Per layer, weights are (models, in, out) and biases (models, out); the last layer's out is 1. With ``unit_rows``
+    every row but zeros is scaled to norm 1 before the first layer.
     """
 
     weights: tuple[NDArray[np.float32], ...]
@@ -29,12 +26,12 @@ class Ensemble:
 
     @property
     def models(self) -> int:
-        """How many there are."""
+        """Number of models."""
         return len(self.biases[0])
 
     @property
     def features(self) -> int:
-        """How many features they look at."""
+        """Number of features."""
         return int(self.weights[0].shape[1])
 
     @property
@@ -43,14 +40,14 @@ class Ensemble:
         return tuple(bias.shape[1] for bias in self.biases[:-1])
 
     def logits(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute every model's logit of every row, shape (models, rows), from their features, shape (rows, d)."""
+        """Return every model's logit of every row, shape (models, rows), from features, shape (rows, d)."""
         if self.unit_rows:
             features = unit(features)
         single = features.astype(np.float32)
         answers = np.empty((self.models, len(features)))
         last = len(self.weights) - 1
-        # A model at a time, and not too many rows: what is at work stays in the cache, and one model's answers are
-        # the same bits whatever other models stand beside it.
+        # One model at a time, and a block of rows, stay in the cache; and one model's answers are the same bits,
+        # whatever other models stand beside it.
         for model in range(self.models):
             for start in range(0, len(features), _ROWS):
                 hidden = single[start : start + _ROWS]
@@ -62,24 +59,24 @@ class Ensemble:
         return answers
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute every model's score of every row, in [0, 1], in the shapes of `logits`."""
+        """Return every model's score of every row, in [0, 1], in the shapes of `logits`."""
         # The tanh form of the logistic function avoids overflow.
         return np.asarray(0.5 + 0.5 * np.tanh(0.5 * self.logits(features)))
 
     def take(self, models: Sequence[int] | NDArray[np.intp]) -> Ensemble:
-        """Return some of the models, in the order asked for."""
+        """Return some of the models, in the requested order."""
         chosen = np.asarray(models, dtype=np.intp)
         return Ensemble(tuple(w[chosen] for w in self.weights), tuple(b[chosen] for b in self.biases), self.unit_rows)
 
 
 def unit(features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale every row to norm 1; a row of zeros stays one."""
+    """Return rows scaled to norm 1; a row of zeros stays zero."""
     norms = np.linalg.norm(features, axis=1, keepdims=True)
     return np.asarray(features / np.where(norms > 0, norms, 1))
 
 
 def together(ensembles: Sequence[Ensemble]) -> Ensemble:
-    """Join ensembles of one shape, in order; ValueError if some scale rows and some do not."""
+    """Return ensembles of one shape as one, in order; ValueError if some scale rows and some do not."""
     (unit_rows,) = {ensemble.unit_rows for ensemble in ensembles}
     return Ensemble(
         tuple(np.concatenate(layer) for layer in zip(*(e.weights for e in ensembles), strict=True)),
@@ -89,10 +86,7 @@ def together(ensembles: Sequence[Ensemble]) -> Ensemble:
 
 
 def fresh(features: int, layers: Sequence[int], rngs: Sequence[np.random.Generator]) -> Ensemble:
-    """Draw initial weights, uniform with the variance of Glorot and Bengio (AISTATS 2010); biases are 0.
-
-    Each model, with hidden layers of these sizes, has a generator of its own.
-    """
+    """Return initial weights, uniform with the variance of Glorot and Bengio (AISTATS 2010), and biases of 0."""
     sizes = (features, *layers, 1)
     weights = []
     for before, after in pairwise(sizes):
@@ -103,7 +97,7 @@ def fresh(features: int, layers: Sequence[int], rngs: Sequence[np.random.Generat
 
 
 def constant(features: int, labels: Sequence[int]) -> Ensemble:
-    """Make models without hidden layers that give every row the score 0 or 1, whatever its features."""
-    # tanh(20) is 1 in float64: the scores are 0 and 1 themselves.
+    """Return models without hidden layers that give every row the score 0 or 1, whatever its features."""
+    # tanh(20) is 1 in float64: the scores are exactly 0 and 1.
     biases = np.where(np.asarray(labels) == 1, 40, -40).astype(np.float32)[:, None]
     return Ensemble((np.zeros((len(biases), features, 1), np.float32),), (biases,))

@@ -1,38 +1,35 @@
-"""What a model's decisions say about which of two distributions it faces, and what bounds that.
+"""Leakage of a model's decisions about which of two distributions it faces, and bounds on this leakage.
 
-Notation: D_0 and D_1 are two distributions of (x, y, a), d says which; A, y and the decision yhat are 0 or 1.
+Notation: D_0 and D_1 are two distributions of (x, y, a), of index d; A, y and the decision yhat are 0 or 1.
 
     q(y,a) = P(yhat=1 | y, a)            EO = max over y of |q(y,1) - q(y,0)|     (the paper's Delta_EO)
     pi_d   = P(y=1 | d)                  dpi = |pi_0 - pi_1|
     u_d, f_d = P(yhat=1 | y=1, d), P(yhat=1 | y=0, d), the true and the false positive rate
     W      = sum over y of P(y) |P(A=1|y,D0) - P(A=1|y,D1)|
 
-A bar is the mean over d = 0, 1; P(y) in W is ``mean pi`` and 1 less it.
+mean(.) averages over d = 0, 1; P(y) in W is mean(pi), or 1 less it.
 
-The printed Theorem 1, |PPR(D1) - PPR(D0)| <= W EO, supposes pi_0 = pi_1: with yhat = y the EO is 0 and the gap dpi.
-The corrected bounds. For any numbers, x_1 z_1 - x_0 z_0 = mean(x) (z_1 - z_0) + (x_1 - x_0) mean(z); call this (*).
-With PPR(d) = pi_d u_d + (1 - pi_d) f_d, (*) gives exactly
+The printed Theorem 1, |PPR(D1) - PPR(D0)| <= W EO, assumes pi_0 = pi_1: with yhat = y the EO is 0 and the gap dpi.
+Corrected bounds: for any numbers, (*) x_1 z_1 - x_0 z_0 = mean(x) (z_1 - z_0) + (x_1 - x_0) mean(z). Applied to
+PPR(d) = pi_d u_d + (1 - pi_d) f_d and to accuracy(d) = pi_d u_d + (1 - pi_d) (1 - f_d), (*) gives exactly
 
     PPR(D1) - PPR(D0) = mean(pi) (u_1 - u_0) + (1 - mean(pi)) (f_1 - f_0) + (pi_1 - pi_0) (mean(u) - mean(f)),
-
-and with accuracy(d) = pi_d u_d + (1 - pi_d) (1 - f_d)
-
     acc(D1) - acc(D0) = mean(pi) (u_1 - u_0) - (1 - mean(pi)) (f_1 - f_0) + (pi_1 - pi_0) (mean(u) + mean(f) - 1).
 
-At a label y let p_d = sum over a of P(a|y,d) q(y,a,d). By (*) again
+At a label y let p_d = sum over a of P(a|y,d) q(y,a,d). By (*) again, and as P(A=0|.) = 1 - P(A=1|.),
 
     p_1 - p_0 = sum over a of (P(a|y,1) - P(a|y,0)) mean q(y,a) + sum over a of mean P(a|y) (q(y,a,1) - q(y,a,0))
-              = (P(A=1|y,1) - P(A=1|y,0)) (mean q(y,1) - mean q(y,0)) + drift_y,
+              = (P(A=1|y,1) - P(A=1|y,0)) (mean q(y,1) - mean q(y,0)) + drift_y.
 
-as P(A=0|.) = 1 - P(A=1|.). The first term is the shift of A times the gap at y. The second is 0 where rows of one label
-and group have one law under both distributions, as the theorem supposes; in a sample it is the sampling error, and a
-pure group has none: where D_d has no rows of a cell, the cell's rate is the other distribution's. Hence
+The first term is the shift of A times the gap at y. The second is 0 if rows of one label and group have one law under
+both distributions, as the theorem assumes; in a sample it is the sampling error, and 0 for pure groups: if D_d has no
+rows of a cell, the cell's rate is the other distribution's. Hence, for all counts,
 
     PPR gap      <= W EO + dpi |mean(u) - mean(f)|     + drift
     accuracy gap <= W EO + dpi |mean(u) + mean(f) - 1| + drift,      drift = sum over y of P(y) |drift_y|,
 
-for all counts whatever, with EO from the cells' rates averaged over the two. A constant predictor has EO 0 and the
-accuracy gap dpi, where the last bound is met with equality.
+with EO from the cells' rates averaged over the two. A constant predictor has EO 0 and the accuracy gap dpi, where the
+last bound holds with equality.
 """
 
 from __future__ import annotations
@@ -43,22 +40,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 TAU = 0.05
-"""The accuracy gap that the paper takes for undetectable."""
+"""Accuracy gap that the paper takes for undetectable."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leakage:
-    """What M models' decisions give away, each entry of shape (M,), and the distributions' own numbers.
+    """The leakage of M models' decisions, in entries of shape (M,), and the distributions' W and dpi.
 
-    Attributes
-    ----------
-    accuracy : (2, M), of the decisions on D_0 and D_1.
-    positive : (2, M), the positive prediction rate on each.
-    eo : Delta_EO.
-    tpr, fpr : averaged over the two distributions.
-    drift : the corrected bounds' sampling error, in [0, 1].
-    w : the shift weight W, in [0, 1].
-    dpi : the difference of the base rates, in [0, 1].
+    ``accuracy`` and ``positive``, the positive prediction rate, are (2, M), for D_0 and D_1; ``tpr`` and ``fpr`` are
+    averaged over both. ``drift``, the bounds' sampling error, ``w`` and ``dpi``, the difference of the base rates, lie
+    in [0, 1].
     """
 
     accuracy: NDArray[np.float64]
@@ -104,13 +95,8 @@ def leakage(
 ) -> Leakage:
     """Measure the decisions on samples of the two distributions; ValueError if a distribution has no row.
 
-    Parameters
-    ----------
-    decisions : ndarray of 0 or 1, shape (M, rows) or (rows,)
-        Scores at least 1/2, say.
-    labels, group : ndarray of 0 or 1, shape (rows,)
-    side : ndarray of 0 or 1, shape (rows,)
-        Which distribution a row is a sample of; the group itself where not given: pure groups.
+    Decisions are (M, rows) or (rows,), labels and groups (rows,), all 0 or 1. ``side``, (rows,), is the distribution
+    that a row is a sample of; by default the group: pure groups.
     """
     side = group if side is None else side
     decided = np.atleast_2d(np.asarray(decisions, dtype=np.float64))
@@ -127,7 +113,7 @@ def leakage(
     base = counts[:, 1].sum(1) / sizes
     p_label = np.array([1 - base.mean(), base.mean()])
     mean_rate = rates.mean(1)
-    # A group without rows at a label has no rate there, hence the label no gap.
+    # A group without rows at a label has no rate there, and the label no gap.
     paired = counts.sum(0).min(1) > 0
     gaps = np.abs(mean_rate[:, :, 1] - mean_rate[:, :, 0]) * paired
     drift = np.abs((within.mean(0) * (rates[:, 1] - rates[:, 0])).sum(2)) @ p_label
@@ -146,17 +132,14 @@ def leakage(
 
 
 def shifts(joint: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute W's two terms, at label 0 and at label 1: P(y) |P(A=1|y,D0) - P(A=1|y,D1)|, shape (2,).
-
-    The joint law is in proportion to P(y, a | D_d), axes d, y, a.
-    """
+    """Return W's terms at labels 0 and 1, P(y) |P(A=1|y,D0) - P(A=1|y,D1)|, shape (2,); ``joint`` has axes d, y, a."""
     joint = joint / joint.sum((1, 2), keepdims=True)
     within = _composition(joint)
     return np.asarray(joint.sum(2).mean(0) * np.abs(within[1, :, 1] - within[0, :, 1]))
 
 
 def _composition(joint: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute P(a | y, D_d); where a distribution lacks a label, the other's, and where both do, of all the rows."""
+    """Return P(a | y, D_d); if a distribution lacks a label, the other's; if both do, [1, 0]."""
     sizes = joint.sum(2, keepdims=True)
     within = np.divide(joint, sizes, out=np.zeros_like(joint), where=sizes > 0)
     within = np.where(sizes > 0, within, within[::-1])
@@ -165,7 +148,7 @@ def _composition(joint: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _filled(ones: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute q(y, a, d); where a distribution lacks a cell, the other's, and 0 where both do."""
+    """Return q(y, a, d); if a distribution lacks a cell, the other's; if both do, 0."""
     there = np.broadcast_to(counts > 0, ones.shape)
     rates = np.divide(ones, counts, out=np.zeros_like(ones), where=there)
     return np.where(there, rates, rates[:, ::-1])

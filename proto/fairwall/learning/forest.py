@@ -1,11 +1,11 @@
 """A trained ensemble of decision trees as plain numbers, which its receiver checks and evaluates by itself.
 
-A LightGBM model travels as text or pickled. Neither is safe to load from somebody who is not trusted: the text's reader
-follows the node numbers that it finds. `from_array` takes nothing that is no forest, and no forest that takes long.
+A LightGBM model travels as text or pickled. Neither is safe to load from an untrusted sender: the text's reader follows
+the node numbers that it finds. `from_array` accepts only forests, and only ones that are quick to evaluate.
 
 A node's test is LightGBM's ``feature <= threshold``: left if it holds. For finite features nothing else in a LightGBM
 model matters (`NumericalDecision` in its ``tree.h``): ``default_left`` is for missing values, and zeros are missing
-only where ``zero_as_missing`` was asked for. Not repeated here: LightGBM takes features within 1e-35 of 0 for 0.
+only with ``zero_as_missing``. Not repeated here: LightGBM takes features within 1e-35 of 0 for 0.
 """
 
 from __future__ import annotations
@@ -17,28 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_NODES = 1 << 18
-"""Three times the paper's largest model. A row passes fewer than half of them, so that an evaluation ends soon."""
+"""Three times the paper's largest model. A row passes fewer than half of the nodes, so evaluation ends soon."""
 
 _LEAF = -1
 _BLOCK_ROWS = 1 << 15
-"""A block's rows of one feature, and the numbers of the rows at a node, stay in the cache."""
+"""Rows per block: a block's rows of one feature, and the row numbers at a node, stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Decision trees whose leaves add up, one node after the other.
-
-    Attributes
-    ----------
-    first : ndarray of int64, shape (trees + 1,)
-        Where each tree's nodes start, its root first; at the end, how many nodes there are.
-    feature : ndarray of int64, shape (nodes,)
-        Which feature a node tests; -1 for a leaf.
-    number : ndarray of float64, shape (nodes,)
-        A node's threshold; a leaf's value.
-    left, right : ndarray of int64, shape (nodes,)
-        Where a row goes on whose feature is at most the threshold, or above it; -1 for a leaf.
-    """
+    """Decision trees whose leaves add up, with all nodes in one sequence."""
 
     first: NDArray[np.int64]
     feature: NDArray[np.int64]
@@ -47,10 +35,7 @@ class Forest:
     right: NDArray[np.int64]
 
     def scores(self, features: NDArray[np.floating | np.integer]) -> NDArray[np.float64]:
-        """Add up what each row's leaves say, in the order of the trees: LightGBM's raw score, bit for bit.
-
-        It is the log odds of label 1, shape (rows,), of features of shape (rows, features); ValueError if one is NaN.
-        """
+        """Return LightGBM's raw scores, bit for bit: the log odds of label 1, (rows,); ValueError for NaN features."""
         if np.isnan(features).any():
             raise ValueError("features must not be NaN")
         total = np.zeros(len(features))
@@ -60,11 +45,11 @@ class Forest:
         return total
 
     def labels(self, features: NDArray[np.floating | np.integer]) -> NDArray[np.uint8]:
-        """Decide for label 1 where its odds are above 1, as LightGBM's ``predict`` does: shape (rows,), each 0 or 1."""
+        """Return label 1 where its odds are above 1, as LightGBM's ``predict`` does: shape (rows,), each 0 or 1."""
         return (self.scores(features) > 0).astype(np.uint8)
 
     def _add_up(self, columns: NDArray[np.floating | np.integer], total: NDArray[np.float64]) -> None:
-        """Add to ``total``; a node hands the rows that reach it on to its children, which come after it."""
+        """Add the leaves' values to ``total``; a node passes its rows on to its children, which come after it."""
         everybody = np.arange(len(total))
         nodes = list(
             zip(self.feature.tolist(), self.number.tolist(), self.left.tolist(), self.right.tolist(), strict=True)
@@ -82,16 +67,15 @@ class Forest:
 
 
 def to_array(forest: Forest) -> NDArray[np.float64]:
-    """Write a forest as one array, which can travel: feature, number, left, right of each node, shape (nodes, 4)."""
+    """Return a forest as one array, which can travel: feature, number, left, right of each node, shape (nodes, 4)."""
     return np.column_stack((forest.feature, forest.number, forest.left, forest.right)).astype(np.float64)
 
 
 def from_array(nodes: NDArray[np.generic], features: int, most: int = MOST_NODES) -> Forest:
-    """Read a forest, as `to_array` writes it, out of an array that may hold anything.
+    """Return the forest, over ``features`` features, that `to_array` wrote, from an array that may hold anything.
 
-    There are so many features to test, and no more nodes than `most` are accepted. ValueError in one line, if it is no
-    forest: every node but the roots must be the child of exactly one earlier node of its tree, so that an evaluation
-    ends.
+    ValueError, in one line, if it is no forest of at most ``most`` nodes: every node but the roots must be the child of
+    exactly one earlier node of its tree, so that evaluation ends.
     """
     if nodes.dtype != np.float64 or nodes.ndim != 2 or nodes.shape[1] != 4:
         raise ValueError(f"a forest is float64 of shape (nodes, 4), not {nodes.dtype} of shape {nodes.shape}")
@@ -104,7 +88,7 @@ def from_array(nodes: NDArray[np.generic], features: int, most: int = MOST_NODES
         if not np.isfinite(np.abs(number).sum()):
             raise ValueError("a forest's leaves must add up to a finite number")
     links = nodes[:, [0, 2, 3]].astype(np.float64)
-    # Only then do they fit an integer.
+    # Only these fit an integer.
     if not ((links == np.rint(links)) & (links >= _LEAF) & (links < max(features, len(nodes)))).all():
         raise ValueError("a forest's features and children must be whole numbers in range")
     feature, left, right = np.ascontiguousarray(links.T.astype(np.int64))

@@ -10,8 +10,8 @@ and for several attributes the sum of their penalties. With p = sigmoid(z) its s
 
     dP/dz = strength * w_y * sign(g_y) * (+1 or -1) / (rows of the cell) * p (1 - p),
 
-w_y being 1 for the label of the larger gap and 0 for the other where there are no weights. A label that a batch lacks
-in one of the groups has no gap, and adds nothing.
+where without weights w_y is 1 for the label of the larger gap and 0 for the other. A label that a batch lacks in one of
+the groups has no gap, and adds nothing.
 """
 
 from __future__ import annotations
@@ -31,13 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class EqualizedOdds:
-    """The penalty's strength, and what it looks at.
+    """The equalized-odds penalty's strength, groups and weights.
 
-    Attributes
-    ----------
-    strength : lambda, at least 0; 1 weighs a gap of 1 like one nat of cross-entropy.
-    groups : (attributes, rows of the table), each 0 or 1.
-    weights : of the gaps at label 0 and at label 1; None penalises the larger gap alone.
+    Strength 1 weighs a gap of 1 like one nat of cross-entropy. Groups are (attributes, rows of the table), each 0 or 1.
+    Weights are of the gaps at label 0 and at label 1; None penalises the larger gap alone.
     """
 
     strength: float
@@ -47,16 +44,16 @@ class EqualizedOdds:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """A penalty that is a sum over rows: the mean over the rows of ``weight * score``, with weights told beforehand.
+    """A penalty that is a sum over rows: the mean over the rows of ``weight * score``, with weights fixed beforehand.
 
-    Its slope in a row's logit is ``weight * p (1 - p)``, whatever else is in the batch. So private training can clip it
-    together with the loss, where a gap within a batch, which is no sum over rows, it could not.
+    The slope in a row's logit is ``weight * p (1 - p)``, whatever else is in the batch. So private training can clip
+    the penalty with the loss, unlike a gap within a batch, which is no sum over rows.
 
     Attributes
     ----------
-    weigh : gives the weights, shape (models, rows of the table), for models as they are, and for their places among
-        all that are trained. What it tells of people's data has to be accounted for by whoever tells it.
-    every : steps between one weighing and the next; the first is before the first step.
+    weigh : returns the weights, (models, rows of the table), for the current models, and their places among all that
+        are trained. Weights made from people's data leak, which their maker has to account for.
+    every : steps from one weighing to the next; the first is before the first step.
     """
 
     weigh: Callable[[Ensemble, Sequence[int]], NDArray[np.float64]]
@@ -68,7 +65,7 @@ class WeightedRows:
 
 
 def slope(penalty: EqualizedOdds, scores: Tensor, labels: Tensor, groups: Tensor, present: Tensor) -> Tensor:
-    """Compute the penalty's slope in each row's logit: all are of shape (models, width), groups (attributes, ...)."""
+    """Return the penalty's slope in each row's logit: all are of shape (models, width), groups (attributes, ...)."""
     total = scores.new_zeros(scores.shape)
     for group in groups:
         signs, gaps = [], []

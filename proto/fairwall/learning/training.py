@@ -1,4 +1,4 @@
-"""Training many small networks at once: the same matrix product over all models in one call.
+"""Training of many small networks at once: the same matrix product over all models in one call.
 
 Each model minimises ``mean cross-entropy + penalty`` by Adam (Kingma and Ba, ICLR 2015) on its own rows, in its own
 batches, from its own initial weights. The gradient is written out: for a row with logit z the slope of the loss in z is
@@ -11,14 +11,14 @@ One row's own gradient at a layer is the outer product of a_{l-1} and delta_l, s
 training clips every row without forming its gradient.
 
 A model is a function of its rows, seed and start alone, bit for bit, whatever models it is trained beside: a batched
-product computes each model's part on its own, all else is elementwise or a sum within a model. Exceptions of PyTorch's
-are kept out of the way. It treats a batch of one in another manner: a model alone is trained beside a copy of itself.
-Its sigmoid differs in the last bit between the bulk of an array and its end; its tanh does not.
+product computes each model's part on its own, all else is elementwise or a sum within a model. Two exceptions of
+PyTorch's are avoided: it treats a batch of one differently, so a lone model is trained beside a copy of itself; and its
+sigmoid, unlike its tanh, differs in the last bit between the bulk of an array and its end.
 
-With one version of PyTorch and fixed kernels (`fairwall.rpc.kernels`) the bits are the same on all processors that have
-those. So products are NumPy's: PyTorch's, which are MKL's, are the same everywhere only in a mode that takes twice as
-long. So are square roots: MKL's are not rounded as IEEE 754 says, and differ. Elsewhere the last bits differ, and
-training amplifies them.
+With one version of PyTorch and fixed kernels (`fairwall.rpc.kernels`) the bits are the same on all processors with
+these kernels. Therefore products are NumPy's: PyTorch's, which are MKL's, are the same everywhere only in a mode that
+takes twice as long. So are square roots: MKL's are not rounded as IEEE 754 says. On other processors the last bits
+differ, and training amplifies the difference.
 """
 
 from __future__ import annotations
@@ -50,10 +50,9 @@ _DECAYS, _STABLE = (0.9, 0.999), 1e-8
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained.
+    """The layers, steps, batch size and learning rate of a network's training.
 
-    ``epochs * ceil(rows / batch_size)`` steps of Adam go through the rows that many times; `layers` are the sizes of
-    the hidden ones.
+    ``epochs * ceil(rows / batch_size)`` steps of Adam go through the rows ``epochs`` times.
     """
 
     layers: tuple[int, ...] = (64, 32, 16)
@@ -78,28 +77,19 @@ def train(
     start: Ensemble | None = None,
     on_step: Callable[[int, int], None] | None = None,
 ) -> Ensemble:
-    """Train one model for each entry of ``rows``.
+    """Return one trained model for each entry of ``rows``, in order.
 
     TrainingUnavailable if PyTorch is not installed; ValueError if lengths differ or a private model's batches are not
     Poisson.
 
     Parameters
     ----------
-    features : ndarray, shape (N, d)
-        Of the table that all models' rows are in.
-    labels : ndarray of 0 or 1, shape (N,)
-    rows : the rows a model is trained on; or a plan of its batches, which then says how large they are.
-    seeds : sequence of int, length models, each at least 0
-    private : sequence of Private, length models, optional
-        Clips and noises each model's gradients. Its batches are then Poisson, and a penalty is one of weighted rows,
+    features, labels : (N, d) and (N,), of the table that all models' rows are in.
+    rows : the rows of each model; or a plan of its batches, which then fixes their size.
+    private : clips and noises each model's gradients. Batches are then Poisson, and a penalty is one of weighted rows,
         clipped together with the loss: a batch's gap is no sum over rows, so no row's part in its slope is bounded.
-    start : begin at these models' weights instead of fresh ones; its layers then count, not the recipe's.
+    start : the models' first weights, instead of fresh ones; their layers then count, not the recipe's.
     on_step : called often with the model-steps done and those in all.
-
-    Returns
-    -------
-    Ensemble
-        The models, in order.
     """
     if not len(rows) == len(seeds) > 0 or (start is not None and start.models != len(rows)):
         raise ValueError("every model needs its rows, its seed and, where there is a start, its start")
@@ -111,7 +101,7 @@ def train(
     ):
         raise ValueError("private training needs Poisson batches, a noise for every model, and no penalty but on rows")
     total, done = len(rows) * recipe.steps, 0
-    # Models in one product have batches of one width; in that order, each wherever its model stands.
+    # Models in one product have batches of one width; `order` remembers each model's place.
     widths = np.array([plan.width for plan in plans])
     made: list[Ensemble] = []
     order: list[int] = []
@@ -143,12 +133,12 @@ def train(
 
 
 def _expected(plan: Batches) -> float:
-    """Give how many rows a batch has on average."""
+    """Return the mean number of rows in a batch."""
     return plan.expected if isinstance(plan, Poisson | PoissonStrata) else plan.width
 
 
 class _Training:
-    """Some models under way."""
+    """Some models in training."""
 
     def __init__(
         self,
@@ -198,7 +188,7 @@ class _Training:
         outcome: Tensor,
         penalty: EqualizedOdds | WeightedRows | None,
     ) -> Iterator[int]:
-        """Take all steps, and tell of every few that are taken; ``models`` are those that stand here, once each."""
+        """Take all steps, and yield the number of each few taken; ``models`` are the models' numbers, once each."""
         odds = penalty if isinstance(penalty, EqualizedOdds) else None
         groups = None if odds is None else self._torch.from_numpy(odds.groups.astype(np.float32))
         taken = 0
@@ -207,7 +197,7 @@ class _Training:
             if isinstance(penalty, WeightedRows):
                 if taken % penalty.every == 0:
                     weights = penalty.weigh(self.result().take(range(len(models))), models).astype(np.float32)
-                    # A model alone stands there twice.
+                    # A lone model is there twice.
                     self.weigh(self._torch.from_numpy(np.resize(weights, (len(self._rngs), len(outcome)))))
                 few = min(few, penalty.every - taken % penalty.every)
             self.run(few, table, outcome, odds, groups)
@@ -217,7 +207,7 @@ class _Training:
     def run(
         self, steps: int, table: Tensor, outcome: Tensor, penalty: EqualizedOdds | None, groups: Tensor | None
     ) -> None:
-        """Take so many steps."""
+        """Take ``steps`` steps."""
         torch = self._torch
         drawn = [stream.take(steps) for stream in self._streams]
         batches = torch.from_numpy(np.stack([rows for rows, _ in drawn], axis=1))
@@ -229,7 +219,7 @@ class _Training:
             for layer in range(last + 1):
                 out = _product(torch, activations[-1], self._blocks[2 * layer]).add_(self._blocks[2 * layer + 1])
                 activations.append(out.relu_() if layer < last else out)
-            # Not sigmoid(), whose last bits depend on where in the array a number stands.
+            # Not sigmoid(), whose last bits depend on a number's place in the array.
             scores = 0.5 + 0.5 * (0.5 * activations.pop()[:, :, 0]).tanh_()
             labels = outcome[chosen]
             delta = (scores - labels) * present[step]
@@ -250,7 +240,7 @@ class _Training:
             self._step()
 
     def _step(self) -> None:
-        """Take Adam's step. Written out: PyTorch's own imports a compiler, which takes as long as all the rest."""
+        """Take Adam's step, written out: PyTorch's own imports a compiler, which takes as long as all the rest."""
         torch = self._torch
         self._steps += 1
         self._mean.lerp_(self._slopes, 1 - _DECAYS[0])
@@ -260,7 +250,7 @@ class _Training:
         self._flat.addcdiv_(self._mean, spread, value=-self._rate / shrunk[0])
 
     def _deltas(self, delta: Tensor, activations: list[Tensor]) -> list[Tensor]:
-        """Backpropagate: from the last layer's delta to every layer's, the first layer's first."""
+        """Return every layer's delta, the first layer's first, by backpropagation from the last layer's."""
         torch = self._torch
         deltas = [delta]
         for layer in range(len(activations) - 1, 0, -1):
@@ -292,7 +282,7 @@ class _Training:
                 self._clip[model] *= float(np.exp(-CLIP_RATE * (small / expected + 0.5 - QUANTILE)))
 
     def _add_noise(self) -> None:
-        """Noise every model's sum of gradients from its own generator, and divide by the expected size of a batch."""
+        """Add noise to every model's sum of gradients, from its generator, and divide by the expected batch size."""
         assert self._private is not None
         torch = self._torch
         spread = [
@@ -308,16 +298,16 @@ class _Training:
             block /= self._expected[:, :, None]
 
     def result(self) -> Ensemble:
-        """Copy the weights out."""
+        """Return a copy of the weights."""
         copies = [block.detach().numpy().copy() for block in self._blocks]
         return Ensemble(tuple(copies[0::2]), tuple(bias[:, 0] for bias in copies[1::2]))
 
 
-def _product(torch: ModuleType, left: Tensor, right: Tensor) -> Tensor:
-    """Multiply each model's matrices by NumPy's linear algebra."""
-    return torch.from_numpy(np.matmul(left.numpy(), right.numpy()))  # type: ignore[no-any-return]
+def _product(torch: ModuleType, first: Tensor, second: Tensor) -> Tensor:
+    """Return the products of each model's matrices, by NumPy's linear algebra."""
+    return torch.from_numpy(np.matmul(first.numpy(), second.numpy()))  # type: ignore[no-any-return]
 
 
 def _root(torch: ModuleType, squares: Tensor) -> Tensor:
-    """Take square roots that are rounded as IEEE 754 says."""
+    """Return square roots rounded as IEEE 754 says."""
     return torch.from_numpy(np.sqrt(squares.numpy()))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Who may call what: one table. What does not stand in it is refused."""
+"""The callers allowed to call each method: one table. A method that is not in it is refused."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     )
     for service in module.DESCRIPTOR.services_by_name.values()
 )
-"""Every service of ours. To import it is to know their messages: only those can be decoded."""
+"""Every service of ours. Importing these modules registers their messages: only registered ones can be decoded."""
 
 PARTIES_OF_A_RUN = frozenset({"compliance", "developer", "adversary", "referee"})
 
 _SERVERS = {"fairwall.compliance.v1": "compliance", "fairwall.developer.v1": "developer", "fairwall.game.v1": "referee"}
 
 SERVED_BY: dict[str, str] = {f"/{service.full_name}/": _SERVERS[service.file.package] for service in SERVICES}
-"""Which party serves a service, by the prefix of its methods. Health is served by every server."""
+"""The party that serves a service, by the prefix of its methods. Every server serves Health."""
 
 CALLERS: dict[str, frozenset[str]] = {
     _AUDIT + "GetTerms": frozenset({"developer"}),

@@ -1,4 +1,4 @@
-"""What "host:port" means, and which proxy of the environment stands before it."""
+"""The form "host:port" of addresses, and the proxy of the environment before an address."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ PORT_MAX = 65535
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - what to write, and not where anything listens
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _SPARED = ("no_grpc_proxy", "no_proxy")
-"""As gRPC looks for them, the first that is there."""
+"""Environment variables in the order in which gRPC reads them; the first that is set counts."""
 
 
 def mistake(address: str) -> str:
-    """Say what to write instead of what is not "host:port", to go behind those words; empty where it is."""
+    """Return the end of an error for an address that is not "host:port", with a correction; empty if it is valid."""
     rest = address.rpartition("://")[2]
     host, _, port = rest.rpartition(":")
     if not (host or rest.startswith(":")) or not (port.isascii() and port.isdecimal() and int(port) <= PORT_MAX):
@@ -28,13 +28,13 @@ def mistake(address: str) -> str:
 
 
 def require(address: str) -> None:
-    """Refuse, by ValueError, what is not "host:port"."""
+    """Raise ValueError for an address that is not "host:port"."""
     if wrong := mistake(address):
         raise ValueError(f"{address!r} is not host:port{wrong}")
 
 
 def is_loopback(address: str) -> bool:
-    """Whether a "host:port" is this machine's own, to which there is no proxy."""
+    """Return whether a "host:port" is this machine's own, to which there is no proxy."""
     host = address.rpartition(":")[0].strip("[]")
     try:
         return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -43,7 +43,7 @@ def is_loopback(address: str) -> bool:
 
 
 def proxy_of(address: str) -> str:
-    """Name the proxy that gRPC takes to a "host:port", without a password; empty where there is none."""
+    """Return the proxy that gRPC uses for a "host:port", without a password; empty if there is none."""
     name = next((each for each in _PROXIES if os.environ.get(each)), "")
     host = address.rpartition(":")[0].strip("[]")
     spared = next(filter(None, map(os.environ.get, _SPARED)), "").split(",")

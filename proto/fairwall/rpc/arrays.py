@@ -1,6 +1,6 @@
 """The one codec of arrays: raw little-endian bytes in C order, an element type, a shape.
 
-The length is checked against the header before a byte is used; nothing that arrives is ever executed or unpickled.
+The length is checked against the header before a byte is used; no received data are ever executed or unpickled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fairwall.rpc.memory import LET_GO_BYTES, let_go, room
 from fairwall.wire.v1 import array_pb2
 
 CHUNK_BYTES = 1 << 20
-"""The size of a chunk: large enough to amortise a message's cost, well below gRPC's limit of 4 MiB a message."""
+"""Size of a chunk: large enough to amortise a message's cost, well below gRPC's limit of 4 MiB a message."""
 
 _TYPES: dict[int, np.dtype[np.generic]] = {
     array_pb2.ELEMENT_TYPE_FLOAT64: np.dtype("<f8"),
@@ -27,11 +27,11 @@ _CODES = {dtype: code for code, dtype in _TYPES.items()}
 
 
 class ArrayError(ValueError):
-    """An array on the wire that is not what its header, or its receiver, says it is."""
+    """An array on the wire that contradicts its header, or its receiver's limits."""
 
 
 def header_of(array: NDArray[np.generic]) -> array_pb2.ArrayHeader:
-    """Describe an array of float64, float32, uint8 or bool with at most 2 axes; ArrayError for another one."""
+    """Return the header of an array of float64, float32, uint8 or bool with at most 2 axes; ArrayError for others."""
     code = _CODES.get(array.dtype.newbyteorder("<"))
     if code is None or array.ndim > 2:
         raise ArrayError(f"no array of type {array.dtype} with {array.ndim} axes travels on this wire")
@@ -39,7 +39,7 @@ def header_of(array: NDArray[np.generic]) -> array_pb2.ArrayHeader:
 
 
 def size_of(header: array_pb2.ArrayHeader) -> int:
-    """Return how many bytes follow a header; 0 of an element type that is unknown."""
+    """Return the number of bytes after a header; 0 for an unknown element type."""
     dtype, shape = _TYPES.get(header.element_type), tuple(header.shape)
     if dtype is None:
         return 0
@@ -47,40 +47,32 @@ def size_of(header: array_pb2.ArrayHeader) -> int:
 
 
 def chunks_of(array: NDArray[np.generic]) -> Iterator[bytes]:
-    """Cut an array's bytes into chunks of ``CHUNK_BYTES``, the last one shorter; an empty array has none."""
+    """Yield an array's bytes in chunks of ``CHUNK_BYTES``, the last one shorter; an empty array has none."""
     return map(bytes, pieces_of(array))
 
 
 def pieces_of(array: NDArray[np.generic]) -> Iterator[memoryview]:
-    """Cut an array as `chunks_of` does, and copy nothing that is in the wire's order already."""
+    """Yield an array's bytes as `chunks_of` does, without copying an array in the wire's order."""
     whole = _wire_order(array).reshape(-1).view(np.uint8).data
     return (whole[start : start + CHUNK_BYTES] for start in range(0, len(whole), CHUNK_BYTES))
 
 
 def to_message(array: NDArray[np.generic]) -> array_pb2.Array:
-    """Put a whole array into one message."""
+    """Return a whole array as one message."""
     return array_pb2.Array(header=header_of(array), data=_wire_order(array).tobytes())
 
 
 def from_message(message: array_pb2.Array) -> NDArray[np.generic]:
-    """Take a whole array out of one message: read-only, in the machine's byte order.
-
-    ArrayError if the element type is unknown, there are more than 2 axes, or the bytes are not as many as the header
-    says.
-    """
+    """Return the array in one message, read-only, in the machine's byte order; ArrayError as of `ArrivingArray`."""
     arriving = ArrivingArray(message.header, limit_bytes=8 * len(message.data))  # bits become bytes
     arriving.append(message.data)
     return arriving.finish()
 
 
 class ArrivingArray:
-    """An array whose chunks are still arriving.
+    """An array whose chunks are still arriving; ArrayError if its header is not valid.
 
-    ArrayError if the element type is unknown, there are more than 2 axes, or the limit is exceeded.
-
-    Parameters
-    ----------
-    limit_bytes : more than this is refused before memory is set aside, a byte for each bit.
+    More than ``limit_bytes``, with a byte for each bit, are refused before memory is allocated.
     """
 
     def __init__(self, header: array_pb2.ArrayHeader, limit_bytes: int = 1 << 32) -> None:
@@ -98,7 +90,7 @@ class ArrivingArray:
         self._filled = 0
 
     def append(self, chunk: bytes | memoryview) -> None:
-        """Take the next chunk; ArrayError if it brings more bytes than the header announced."""
+        """Store the next chunk; ArrayError if it has more bytes than the header announced."""
         end = self._filled + len(chunk)
         if end > len(self._buffer):
             raise ArrayError("more bytes than the header says")
@@ -121,7 +113,7 @@ class ArrivingArray:
 
 
 def gathered(header: array_pb2.ArrayHeader, chunks: Iterable[bytes]) -> NDArray[np.generic]:
-    """Put an array together whose chunks follow its header, all of one kind; ArrayError as of `ArrivingArray`."""
+    """Return the array whose chunks, all of one kind, follow its header; ArrayError as of `ArrivingArray`."""
     arriving = ArrivingArray(header)
     for chunk in chunks:
         arriving.append(chunk)
@@ -129,7 +121,7 @@ def gathered(header: array_pb2.ArrayHeader, chunks: Iterable[bytes]) -> NDArray[
 
 
 def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of the bytes of bits."""
+    """Return the shape of the bytes that hold bits of this shape."""
     return (*shape[:-1], -(-shape[-1] // 8)) if shape else (1,)
 
 

@@ -13,16 +13,16 @@ from fairwall.rpc.identity import Credentials, server_name_of
 from fairwall.rpc.recorder import RecordedChannel, Recorder
 
 CALL_SECONDS = 60.0
-"""The deadline of an ordinary call."""
+"""Deadline of an ordinary call."""
 
 PING_SECONDS = 10.0
-"""After so long a silence during a call the server is asked whether it is there."""
+"""Silence during a call after which a client pings the server."""
 
 _LOST_SECONDS = 15.0
-"""How long it has to answer: one that is only held up is not cancelled."""
+"""Time for the server's reply to a ping: a server that is only held up is not given up."""
 
 STARTING = "the service is starting"
-"""What a service says of calls that come before it is ready."""
+"""A service's answer to calls before it is ready."""
 
 _RECONNECT_FIRST_MS, _RECONNECT_MOST_MS = 100, 1000
 
@@ -52,20 +52,19 @@ _WHY_LOST = {
     "losed": _HUNG_UP,
     "reset": _HUNG_UP,
 }
-"""What to do about a connection that failed, by a part of gRPC's text that says how; the first that fits."""
+"""Remedies for a failed connection, by a part of gRPC's text about the failure; the first that matches."""
 
 _BEFORE = ("HTTP proxy", "Connection refused", "lookup", "Timeout", "timed out", "unreachable", "losed", "reset")
-"""Of these parts, those that a proxy may have caused."""
+"""The parts of these texts that a proxy may have caused."""
 
 
 def connect(
     address: str | Sequence[str], server: str, credentials: Credentials, recorder: Recorder | None = None
 ) -> grpc.Channel:
-    """Open a channel to a party of the same run, of which every call is recorded where there is a recorder.
+    """Open a channel to a party of the same run; with a recorder, every call is recorded.
 
-    The party must answer at the address, "host:port": another one's certificate is refused in the handshake. At several
-    addresses it answers at each, and calls take turns among those where it is there. ValueError if an address is not
-    "host:port", or none of several has a host that is known.
+    A server with another party's certificate is refused in the handshake. With several addresses, calls take turns
+    among those where the party is there. ValueError if an address is not "host:port", or no host of several is known.
     """
     several = not isinstance(address, str)
     for each in _several(address):
@@ -79,16 +78,16 @@ def connect(
         ),
         options=(
             ("grpc.ssl_target_name_override", server_name_of(credentials.run, server)),
-            # Nothing is retried behind a caller's back: a retry is the caller's decision, under the same request id.
+            # No hidden retries: a retry is the caller's decision, under the same request id.
             ("grpc.enable_retries", 0),
             ("grpc.enable_http_proxy", int(not all(map(addresses.is_loopback, _several(address))))),
-            # A service that was restarted is back within seconds; by default a client stays away for up to two minutes.
-            # This holds while a caller waits for the connection: grpc hardly looks at its sockets else.
+            # A restarted service is back within seconds; by default a client stays away for up to two minutes.
+            # This works while a caller waits for the connection: otherwise grpc hardly looks at its sockets.
             ("grpc.initial_reconnect_backoff_ms", _RECONNECT_FIRST_MS),
             ("grpc.max_reconnect_backoff_ms", _RECONNECT_MOST_MS),
             ("grpc.keepalive_time_ms", int(1000 * PING_SECONDS)),
             ("grpc.http2.ping_timeout_ms", int(1000 * _LOST_SECONDS)),
-            ("grpc.http2.max_pings_without_data", 0),  # as many as the silence takes
+            ("grpc.http2.max_pings_without_data", 0),  # no limit
             *(
                 (("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),)
                 if several
@@ -104,12 +103,12 @@ def _several(address: str | Sequence[str]) -> Sequence[str]:
 
 
 def is_starting(error: grpc.RpcError) -> bool:
-    """Whether a call came before the service was ready."""
+    """Return whether a call came before the service was ready."""
     return isinstance(error, grpc.Call) and (error.code(), error.details()) == (grpc.StatusCode.UNAVAILABLE, STARTING)
 
 
 def why_lost(error: grpc.Call, address: str = "") -> str:
-    """Say in a line why there is no connection and what to do about it, by what gRPC says of the last try."""
+    """Return one line with the reason for a missing connection, from gRPC's text about the last try, and a remedy."""
     details = error.details() or ""
     if (proxy := addresses.proxy_of(address)) and any(part in details for part in _BEFORE):
         return f"the proxy of your environment, {proxy}, does not answer or let you through; name the host in no_proxy"
@@ -120,7 +119,7 @@ def why_lost(error: grpc.Call, address: str = "") -> str:
 
 
 def _target(hosts: Sequence[str]) -> str:
-    """Name several addresses in one target, which takes numbers alone: of one family, the one that most hosts have."""
+    """Return one gRPC target for several addresses, of numbers of one family only: the one that most hosts have."""
     found = dict[int, list[str]]()
     for address in hosts:
         host, _, port = address.rpartition(":")
@@ -135,5 +134,5 @@ def _target(hosts: Sequence[str]) -> str:
                 of_family.append(shown)
     if not found:
         raise ValueError(f"no host of {', '.join(hosts)} is known here")
-    most, numbers = max(found.items(), key=lambda each: len(each[1]))
+    most, numbers = max(found.items(), key=lambda entry: len(entry[1]))
     return ("ipv6:" if most == socket.AF_INET6 else "ipv4:") + ",".join(numbers)

@@ -1,8 +1,7 @@
-"""Messages of one chunk of an array, encoded and decoded by hand.
+"""Messages of one chunk of an array, encoded and decoded by hand: a field's key, its length and the bytes.
 
-A message of which a single field of bytes is set is that field's key, its length and the bytes. Protobuf would copy the
-bytes three times on their way out and twice on their way in, and a large array would travel at half the speed. What is
-not laid out in just this way is left to protobuf.
+Protobuf would copy the bytes three times on their way out and twice on their way in, and halve the speed of a large
+array. Messages laid out otherwise are left to protobuf.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from numpy.typing import NDArray
 from fairwall.rpc.arrays import pieces_of
 from fairwall.rpc.varint import read_varint, varint
 
-_BYTES, _LENGTH_DELIMITED = 12, 2  # the type of a field, as descriptors number them; how its value is laid out
+_BYTES, _LENGTH_DELIMITED = 12, 2  # a field's type, as descriptors number it; the layout of its value
 _ONE_BYTE_KEYS = 16  # the fields below have a key of one byte
 
 
 class Chunk:
-    """A message of which a chunk, the field `part`, is set, as it has come in; it reads as a generated message does."""
+    """A received message in which only a chunk, the field `part`, is set; it reads like a generated message."""
 
     __slots__ = ("_data", "_part")
 
@@ -32,7 +31,7 @@ class Chunk:
         self._data = data
 
     def WhichOneof(self, _: str) -> str:  # noqa: N802 - protobuf's own name
-        """Name the field that is set."""
+        """Return the field that is set."""
         return self._part
 
     def __getattr__(self, name: str) -> memoryview:
@@ -43,22 +42,19 @@ class Chunk:
 
 
 def encoded(array: NDArray[np.generic], message: type[Message], part: str) -> Iterator[bytes]:
-    """Cut an array into chunks, each of them the field `part` of a generated message, in the protocol's encoding."""
+    """Yield an array as encoded messages, each with a chunk in the field `part` of a generated message."""
     key = varint((message.DESCRIPTOR.fields_by_name[part].number << 3) | _LENGTH_DELIMITED)
     for piece in pieces_of(array):
         yield b"".join((key, varint(len(piece)), piece))
 
 
 def serialize(message: Message | bytes) -> bytes:
-    """Encode a message that is not encoded yet: the serializer of a stub that sends chunks."""
+    """Return a message's encoding, or bytes unchanged: the serializer of a stub that sends chunks."""
     return message if isinstance(message, bytes) else message.SerializeToString()
 
 
 def decoder(descriptor: Any, deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """Make a decoder of messages of a type that leaves the bytes of a chunk where they are.
-
-    It gives a `Chunk`, or of every other message what `deserialize` gives.
-    """
+    """Return a decoder of a message type that makes a `Chunk` without copying, or else calls `deserialize`."""
     parts = _parts(descriptor)
 
     def decode(data: bytes) -> Any:
@@ -73,18 +69,18 @@ def decoder(descriptor: Any, deserialize: Callable[[bytes], Any]) -> Callable[[b
 
 
 def _start_of_whole(data: bytes) -> int:
-    """Say where the bytes of a message's first field begin if they reach to the message's end, else 0."""
+    """Return the start of a message's first field's bytes if these reach to the message's end, else 0."""
     try:
         size, start = read_varint(data, 1)
     except IndexError:
         return 0
-    # A length may be written in more bytes than it takes: protobuf knows how many are too many.
+    # A length may be written in more bytes than needed: protobuf knows the limit.
     return start if start + size == len(data) and start == 1 + len(varint(size)) else 0
 
 
 @cache
 def _parts(descriptor: Any) -> dict[int, str]:
-    """Name the fields of a message that may be all that is set in it, and bytes, by their keys."""
+    """Return, by key, the fields of bytes that may be the only one set in a message."""
     return {
         (field.number << 3) | _LENGTH_DELIMITED: field.name
         for field in descriptor.fields

@@ -1,13 +1,11 @@
-"""What a party's process gives up at its start: whatever its part does not need.
+"""Confinement of a party's process at its start: it gives up whatever its part does not need.
 
-Every layer is the operating system's, and each says whether it is active and if not, why. None leans on another, but
-for the ports, which Landlock's rules alone do not hold: they take the filter of system calls.
-docs/confinement.md tells what each stops and what it does not.
+Each layer reports whether it is active, or the reason why not (docs/confinement.md). No layer depends on another,
+except the ports: Landlock's rules do not hold them without the filter of system calls (`fairwall.rpc.seccomp`).
 
-Whoever holds protected attributes (compliance, the referee) closes its own memory. Every party of a game asks the
-kernel only for what stands on a list (`fairwall.rpc.seccomp`). The developer and the adversary, who must learn no
-protected attribute, lock themselves in besides, with Landlock: a kernel interface for any process, that takes rights
-away from the calling thread and whatever that starts, for good. So it is called before there is a second thread.
+Holders of protected attributes (compliance, the referee) close their own memory. The developer and the adversary, who
+must learn no protected attribute, lock themselves in with Landlock, which takes rights away from the calling thread,
+and from all that the thread starts, for good. So it is called before there is a second thread.
 """
 
 from __future__ import annotations
@@ -27,16 +25,16 @@ from typing import Any
 from fairwall.rpc import addresses, seccomp
 
 OUTSIDERS = ("developer", "adversary")
-"""The parties that must not learn what compliance and the referee hold."""
+"""Parties that must not learn the secrets of compliance and the referee."""
 
 LAYERS = ("limits", "users", "no-capabilities", "landlock", "tcp-ports", "scope", "non-dumpable", "syscalls")
-"""Every layer there is."""
+"""All layers."""
 
 LANDLOCK = ("landlock", "tcp-ports", "scope")
 """The layers of Landlock."""
 
 WALLS = (*LANDLOCK, "syscalls")
-"""The layers whose absence is a warning: they hold back a party that is hostile."""
+"""Layers whose absence is a warning: they hold back a hostile party."""
 
 USERS = {"compliance": 65521, "developer": 65522, "adversary": 65523}
 """The user and group that a party becomes: numbers that systemd's table of users leaves unused."""
@@ -49,13 +47,13 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION, _PATH_BENEATH, _NET_PORT = 1, 1, 2
 
-# Landlock's rights to files, each the bit that linux/landlock.h gives it.
+# Landlock's rights to files, as bits of linux/landlock.h.
 _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_REG = 1 << 4, 1 << 5, 1 << 7, 1 << 8
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 _OF_FILES = 1 | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
-"""How many of the rights there are, by version of the interface; later versions have as many as the last."""
+"""Number of rights, by version of the interface; later versions have as many as the last."""
 
 _TCP_SINCE, _SCOPES_SINCE = 4, 6
 
@@ -64,7 +62,7 @@ _OWN = _READ | _WRITE_FILE | _TRUNCATE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR 
 _BIND_TCP, _CONNECT_TCP = 1, 2
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 
-# What an interpreter and its libraries read: shared objects, the clock's zone, names, what the machine is, randomness.
+# Files that an interpreter and its libraries read: shared objects, time zone, names, the machine, randomness.
 _SYSTEM = (
     *("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"),
     *("/etc/localtime", "/usr/share/zoneinfo", "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf"),
@@ -74,12 +72,12 @@ _SYSTEM = (
 
 
 _LIBRARIES = ("site-packages", "dist-packages")
-"""What a folder of installed libraries is called, wherever it is."""
+"""Names of folders of installed libraries, in any place."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of a process's confinement: its name, whether it is active, and if not, why."""
+    """One layer of a process's confinement: its name, whether it is active, and the reason if not."""
 
     name: str
     active: bool
@@ -90,7 +88,7 @@ class Layer:
 
 
 class _Unavailable(Exception):
-    """A layer that cannot be active here; the text says why."""
+    """A layer that cannot be active here; the text is the reason."""
 
 
 class _Ruleset(ctypes.Structure):
@@ -110,17 +108,15 @@ class _NetPort(ctypes.Structure):
 def confine(
     party: str, *, listen: str = "", connects: Sequence[str] = (), folders: Sequence[Path] = ()
 ) -> tuple[Layer, ...]:
-    """Give up what a party of a game does not need; what cannot be given up here is left, and said.
+    """Give up the rights that a party of a game does not need; return its layers, each active or with a reason.
 
-    The developer and the adversary are locked in, compliance locks others out. Returned are the layers that such a
-    party has, active or not. ValueError if an address has no port.
+    The developer and the adversary are locked in; compliance locks others out. ValueError if an address has no port.
 
     Parameters
     ----------
-    listen : where the party listens, "host:port"; "" if it does not.
-    connects : sequence of str
-        Where the servers listen that the party calls; "" among them if one is not known yet, which leaves TCP open.
-    folders : the party's own, to write in.
+    listen : the party's own address, "host:port"; "" if it serves nothing.
+    connects : addresses of the servers that the party calls; "" for one not known yet, which leaves TCP open.
+    folders : the party's own folders, to write in.
     """
     needed = (*map(Path, libraries()), *_packages(party))
     layers = [
@@ -132,7 +128,7 @@ def confine(
         layers += _lock_in(party, listen, connects, folders)
     # After the users: a change of user opens the memory again.
     layers.append(_layer("non-dumpable", _close_memory))
-    # The last: it refuses what the others do.
+    # Last, because it refuses the calls of the other layers.
     called = (listen, *connects) if listen else connects
     resolves = not all(_is_number(address) for address in called)
     layers.append(_layer("syscalls", seccomp.confine, serves=bool(listen), resolves=resolves))
@@ -142,20 +138,18 @@ def confine(
 def deployed(
     *, listen: str, connects: Sequence[str], reads: Sequence[Path], folders: Sequence[Path], made: Sequence[Path] = ()
 ) -> tuple[Layer, ...]:
-    """Give up the files and ports that compliance does not need in a deployment; what cannot be is left, and said.
+    """Give up the files and ports that compliance does not need in a deployment; return the layers.
 
-    To be called while there is no other thread, so before data are read; `filtered` follows. Which user it is, its
-    operator decides, and what capabilities that has.
+    To be called while there is no other thread, so before data are read; `filtered` follows. The operator chooses the
+    user, and the user's capabilities. ValueError for an address without a port.
 
     Parameters
     ----------
-    listen, connects : str, sequence of str
-        Where it is to listen, and where it sends telemetry, "host:port": ValueError for an address without a port.
-    reads : files that it reads, also later on; those beside them may be read too.
-    folders : where it writes.
-    made : folders that it was just given, and may take away again while they are empty.
+    listen, connects : the address to listen on, and those of telemetry, "host:port".
+    reads : files to read, now or later; other files in their folders may be read too.
+    made : folders that were just made, and may be removed while they are empty.
     """
-    # As they are named, and where links lead: a file that replaces one is found by its name.
+    # Both as named and as resolved: a file that replaces a link is found by its name.
     beside = {parent for path in reads for parent in (path.parent, path.resolve().parent)}
     return *guard(), *_lock_in("compliance", listen, connects, folders, sorted(beside), made)
 
@@ -163,16 +157,16 @@ def deployed(
 def filtered(
     layers: Sequence[Layer], *, listen: str, connects: Sequence[str], local: bool = False
 ) -> tuple[Layer, ...]:
-    """Give up the system calls that compliance does not need in a deployment once its ledger is open; all its layers.
+    """Give up the system calls that compliance does not need in a deployment with an open ledger; return all layers.
 
-    Whatever threads it has by then are held too. It is `local` if it connects to a socket that has a file's name.
+    All existing threads are held too. ``local`` allows connections to sockets with a file's name.
     """
     resolves = not all(_is_number(address) for address in (listen, *connects))
     return _without_leaning([*layers, _layer("syscalls", seccomp.confine, serves=True, resolves=resolves, local=local)])
 
 
 def seal(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """Let a party that is ready listen nowhere but where it does; its layers, as they are from now on."""
+    """Stop a ready party from listening on further sockets; return its layers."""
     if Layer("syscalls", True) not in layers:
         return tuple(layers)
     sealed = _layer("syscalls", seccomp.seal)
@@ -180,31 +174,28 @@ def seal(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 
 
 def guard() -> tuple[Layer, ...]:
-    """Close the memory of a process that holds protected attributes and is run by whoever owns them.
-
-    So are the referee's, and compliance's in a deployment, which gives up more once it knows what it needs.
-    """
+    """Close the memory of a process that holds protected attributes and is run by their owner; return the layers."""
     return _layer("limits", _limit, None), _layer("non-dumpable", _close_memory)
 
 
 def locked_in(party: str) -> tuple[Layer, ...]:
-    """Give up every file but libraries and a party's code, and every connection: for what only computes."""
+    """Give up every file but libraries and a party's code, and every connection: for pure computation."""
     return *guard(), *_lock_in(party, "", (), ())
 
 
 def end_with_parent() -> None:
-    """End this process, by SIGKILL, as soon as the one that started it has ended, where the system can do that."""
+    """End this process, by SIGKILL, when the parent process has ended, if the system can."""
     if sys.platform == "linux":
         _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def without_calls() -> Layer:
-    """Give up the system calls of who serves nothing and asks nobody."""
+    """Give up the system calls of a process that serves nothing and calls nobody."""
     return _layer("syscalls", seccomp.confine, serves=False, resolves=False)
 
 
 def describe(layers: Iterable[Layer]) -> str:
-    """Say in one line which layers are active, and why others are not."""
+    """Return one line with the active layers, and the reasons for the others."""
     layers = tuple(layers)
     active = ", ".join(str(layer) for layer in layers if layer.active) or "nothing"
     missing = ", ".join(str(layer) for layer in layers if not layer.active)
@@ -212,12 +203,12 @@ def describe(layers: Iterable[Layer]) -> str:
 
 
 def as_values(layers: Iterable[Layer]) -> list[dict[str, Any]]:
-    """Give layers as plain values, as JSON holds them."""
+    """Return layers as plain values for JSON."""
     return [asdict(layer) for layer in layers]
 
 
 def _without_leaning(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """Do not claim the ports where nothing refuses the sockets that Landlock's rules leave out."""
+    """Report the ports as open if no filter refuses the sockets that Landlock's rules leave out."""
     if Layer("syscalls", True) in layers:
         return tuple(layers)
     open_ = Layer("tcp-ports", False, "Landlock's rules leave out Multipath TCP and fast open: no layer syscalls")
@@ -235,7 +226,7 @@ def _layer(name: str, apply: Callable[..., None], *arguments: Any, **options: An
 
 
 def _call(function: str, *arguments: Any) -> int:
-    """Call a function of the C library; raise OSError for the error that it sets."""
+    """Call a function of the C library; OSError for the error that it sets."""
     if sys.platform != "linux":  # where the same numbers may mean other calls
         raise _Unavailable("only Linux has it")
     result = int(getattr(seccomp.library(), function)(*arguments))
@@ -248,8 +239,8 @@ def _call(function: str, *arguments: Any) -> int:
 def _limit(open_files: int | None) -> None:
     """Forbid core files, which hold a process's memory, and more open files than a party needs.
 
-    Address space is not limited: numerical libraries reserve far more of it than they use. Nor are processes: the
-    system counts those of a user, whatever started them.
+    Address space is not limited: numerical libraries reserve far more than they use. Nor are processes, which the
+    system counts for a whole user.
     """
     try:
         import resource
@@ -276,7 +267,7 @@ def _become(party: str, needed: Iterable[Path], folders: Sequence[Path]) -> None
     if os.geteuid() != 0:
         raise _Unavailable("not started by the superuser")
     user = USERS[party]
-    with contextlib.ExitStack() as undo:  # what fails is undone: only the effective user changes
+    with contextlib.ExitStack() as undo:  # failures are undone: only the effective user changes
         groups = os.getgroups()
         os.setgroups([])
         undo.callback(os.setgroups, groups)
@@ -284,7 +275,7 @@ def _become(party: str, needed: Iterable[Path], folders: Sequence[Path]) -> None
         undo.callback(os.setegid, 0)
         os.seteuid(user)
         undo.callback(os.seteuid, 0)
-        # Folders change hands after the try alone: another session's party may be writing in them.
+        # Folders are handed over only after the try: another session's party may be writing in them.
         closed = _closed([*((path, os.R_OK) for path in needed), *((folder.parent, 0) for folder in folders)])
         if closed is not None:
             raise _Unavailable(f"{closed} is closed to other users")
@@ -299,15 +290,15 @@ def _become(party: str, needed: Iterable[Path], folders: Sequence[Path]) -> None
 
 
 def _drop_capabilities(needed: Iterable[Path], folders: Sequence[Path]) -> None:
-    """Give up every capability, for good, unless it takes one to read the program.
+    """Give up every capability, for good, unless reading the program takes one.
 
-    The superuser without them still owns its files, but looks into no closed process and loads nothing into the kernel.
+    The superuser without capabilities still owns its files, but inspects no closed process and loads no kernel code.
     """
     _require_one_thread()
     held = (ctypes.c_uint32 * 6)()
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     _call("capget", header, held)
-    # Twice three words: effective, permitted, inheritable. For a try the effective ones alone go: those come back.
+    # Twice three words: effective, permitted, inheritable. The try drops only the effective ones, which can come back.
     _call("capset", header, (ctypes.c_uint32 * 6)(0, held[1], 0, 0, held[4], 0))
     both = os.R_OK | os.W_OK
     closed = _closed([*((path, os.R_OK) for path in needed), *((folder, both) for folder in folders)])
@@ -319,7 +310,7 @@ def _drop_capabilities(needed: Iterable[Path], folders: Sequence[Path]) -> None:
 
 
 def _closed(needed: Iterable[tuple[Path, int]]) -> Path | None:
-    """Find something needed, and for what (`os.R_OK`), that this process, as it now is, cannot use."""
+    """Return the first path that the process cannot use now in the path's mode (`os.R_OK`); None if all are usable."""
     for path, mode in needed:
         try:
             inside = os.X_OK if path.is_dir() else 0
@@ -343,14 +334,14 @@ def _lock_in(
     reads: Sequence[Path] = (),
     made: Sequence[Path] = (),
 ) -> Iterator[Layer]:
-    """Restrict this process with Landlock, as far as the kernel knows it."""
+    """Restrict this process with Landlock, as far as the kernel's version goes, and yield the layers."""
     try:
         _require_one_thread()
         version = _call("syscall", _CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
         ports = _ports(listen, connects) if version >= _TCP_SINCE and all(connects) else None
         scoped = _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0
         _restrict(version, _grants(party, folders, reads, made), ports, scoped)
-        # Which scikit-learn loads, and which would try for shared memory, and warn.
+        # For scikit-learn's joblib, which would try shared memory, and warn.
         os.environ.setdefault("JOBLIB_MULTIPROCESSING", "0")
     except (_Unavailable, OSError) as error:
         why = str(error) if isinstance(error, _Unavailable) else f"no Landlock here: {str(error.strerror).lower()}"
@@ -368,10 +359,7 @@ def _lock_in(
 def _restrict(
     version: int, grants: Iterable[tuple[str, int]], ports: Iterable[tuple[int, int]] | None, scoped: int
 ) -> None:
-    """Make a ruleset, and be held by it from now on.
-
-    A kernel takes a longer structure than its own as long as what it does not know is zero.
-    """
+    """Make a ruleset, and be held by it; a kernel accepts a structure longer than its own if the rest is zero."""
     handled = (1 << _RIGHTS[min(version, max(_RIGHTS))]) - 1
     attributes = _Ruleset(handled, 0 if ports is None else _BIND_TCP | _CONNECT_TCP, scoped)
     ruleset = _call("syscall", _CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(ctypes.sizeof(attributes)), 0)
@@ -387,7 +375,7 @@ def _restrict(
 
 
 def _grant(ruleset: int, path: str, rights: int) -> None:
-    """Allow rights on a path and what is below it; what is not there needs no right."""
+    """Allow rights on a path and below; a missing path needs none."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -401,10 +389,10 @@ def _grant(ruleset: int, path: str, rights: int) -> None:
 
 
 def _ports(listen: str, connects: Iterable[str]) -> list[tuple[int, int]]:
-    """List the port to listen on (0: any that the system chooses), and those to connect to, each with its right."""
+    """Return the port to listen on (0: any that the system chooses), and those to connect to, each with its right."""
     bound = [(_port(listen), _BIND_TCP)] if listen else []
     if listen and ("[" in listen or not _is_number(listen)):
-        bound.append((0, _BIND_TCP))  # gRPC tries so whether there is IPv6; once the process is ready, it binds nothing
+        bound.append((0, _BIND_TCP))  # gRPC tests for IPv6 so; once the process is ready, it binds nothing
     return bound + [(_port(address), _CONNECT_TCP) for address in connects]
 
 
@@ -414,7 +402,7 @@ def _port(address: str) -> int:
 
 
 def _is_number(address: str) -> bool:
-    """Whether a "host:port" names its host by a number, so that nobody need be asked where it is."""
+    """Return whether a "host:port" has a numeric host, which needs no name server."""
     host = address.rpartition(":")[0]
     try:
         socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host.strip("[]"))
@@ -426,14 +414,11 @@ def _is_number(address: str) -> bool:
 def _grants(
     party: str, folders: Sequence[Path], reads: Sequence[Path], made: Sequence[Path]
 ) -> Iterator[tuple[str, int]]:
-    """List what a party may touch: nothing of it lets it start a program.
-
-    A checkout's root is not among it, not even to be listed: the party's own package is found before.
-    """
+    """Yield the paths that a party may use, with rights: no program to start, nor a checkout's root, even to list."""
     package, shared = _packages(party)
     withheld = _withheld(party)
     roots = {os.path.realpath(path) for path in (*_SYSTEM, *libraries())}
-    if package.parent != shared.parent:  # a checkout, which may hold an environment with libraries, or lie in one
+    if package.parent != shared.parent:  # a checkout, which may contain libraries' environment, or lie in one
         roots -= {str(package.parent), str(shared.parent)}
     for root in roots:
         if not any(_is_below(root, other) for other in roots if other != root):
@@ -450,20 +435,20 @@ def _grants(
 
 
 def _withheld(party: str) -> frozenset[str]:
-    """Find what lies among the libraries, or might, and is not the party's to read."""
+    """Return the paths among the libraries that the party may not read."""
     package, shared = _packages(party)
-    # Installed, all packages lie beside one another; a checkout holds more than packages.
+    # Installed packages lie side by side; a checkout holds more than packages.
     found = set() if package.parent == shared.parent else {str(package.parent)}
     folders = {os.path.realpath(entry) for entry in sys.path if entry}
     for folder in folders:
         found |= {f"{folder}/{name}" for name in ("compliance", "developer", "adversary", "sim") if name != party}
-        # Libraries of the interpreter that a virtual environment leaves out.
+        # The interpreter's libraries that a virtual environment leaves out.
         found |= {f"{folder}/site-packages"} - folders
     return frozenset(path for path in found if os.path.exists(path))
 
 
 def _without(place: str, withheld: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Grant reading a folder, but for what is withheld below it: there are no rules that forbid."""
+    """Grant reading a folder except the withheld paths below: Landlock has no rules that forbid."""
     if place in withheld:
         return
     inside = [each for each in withheld if _is_below(each, place)]
@@ -472,22 +457,21 @@ def _without(place: str, withheld: Collection[str]) -> Iterator[tuple[str, int]]
         return
     yield place, _READ_DIR
     with os.scandir(place) as entries:
-        # A link grants nothing by itself: where it leads must be granted there.
+        # A link grants nothing by itself: its target must be granted.
         below = [entry.path for entry in entries if not entry.is_symlink()]
     for path in below:
         yield from _without(path, inside)
 
 
 def _is_below(place: str, folder: str) -> bool:
-    """Whether a real path is a folder's, or the folder itself."""
+    """Return whether a real path is a folder, or below it."""
     return place == folder or place.startswith(folder.rstrip("/") + "/")
 
 
 def libraries() -> tuple[str, ...]:
-    """Name the folders of the interpreter's own libraries and of the installed ones.
+    """Return the folders of the interpreter's and the installed libraries.
 
-    An environment may have those of another one too, by a line of a ``.pth`` file. They are told by their name: another
-    folder of the path may hold anything.
+    Those that another environment's ``.pth`` file adds are recognised by name: other folders may hold anything.
     """
     prefixes = (sys.prefix, sys.base_prefix)
     entries = [
@@ -499,7 +483,7 @@ def libraries() -> tuple[str, ...]:
 
 
 def _packages(party: str) -> tuple[Path, Path]:
-    """Find the party's package, and the one that all share."""
+    """Return the folders of the party's package, and of the package that all parties share."""
     found = importlib.util.find_spec(party)
     assert found is not None
     assert found.origin is not None, "a party's package has an __init__"

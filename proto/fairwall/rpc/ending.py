@@ -1,8 +1,7 @@
-"""How a program ends: at once, with its status.
+"""End a program at once, with its status, without taking down the interpreter.
 
-Threads of pyarrow and of gRPC go on while the interpreter is taken down. One that asks for it then is ended from within
-C++, which aborts the process: a clear line, and then SIGABRT instead of status 2, in about one of a hundred on a busy
-machine. So what would be done at the end is done here, and nothing is taken down.
+A thread of pyarrow or gRPC that asks for the interpreter while it is taken down is ended from within C++, which aborts
+the process: SIGABRT instead of status 2, in about one of a hundred ends on a busy machine.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import NoReturn
 
 
 def run(program: Callable[[], object], *, waits: bool = True) -> NoReturn:
-    """Run a program, and end the process as the interpreter would; not `waits` for threads, where nobody needs them."""
+    """Run a program, and end the process as the interpreter would; without `waits` threads are not waited for."""
     status: object = 0
     try:
         program()
@@ -36,6 +35,6 @@ def run(program: Callable[[], object], *, waits: bool = True) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError):  # whoever read it is gone, or there is none
+        except (OSError, ValueError, AttributeError):  # the reader is gone, or there is no stream
             status = status or 1
     os._exit(status if isinstance(status, int) else int(status is not None))

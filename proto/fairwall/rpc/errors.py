@@ -1,8 +1,7 @@
-"""The closed catalogue of refusals.
+"""The closed catalogue of refusals, no part of which is made from data.
 
-A service refuses by raising :class:`Refusal`. What travels is a gRPC status, the fixed sentence of the reason, and in
-the trailing metadata the reason itself; from AuditService with numbers of the policy and of the caller's account. No
-part of it is made from data.
+A service refuses by raising :class:`Refusal`. The caller gets a gRPC status, the reason's fixed sentence, and in the
+trailing metadata the reason itself; from AuditService with numbers of the policy and of the caller's account.
 """
 
 from __future__ import annotations
@@ -120,13 +119,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
 
 
 class Refusal(Exception):
-    """A call that is refused for one of the catalogue's reasons.
-
-    Parameters
-    ----------
-    error : Reason or AuditError
-        The reason alone; from AuditService with the numbers that go with it.
-    """
+    """A call's refusal, for one of the catalogue's reasons, from AuditService with the numbers that go with it."""
 
     def __init__(self, error: Reason | error_pb2.AuditError) -> None:
         self.error = error if isinstance(error, error_pb2.AuditError) else error_pb2.Error(reason=error)
@@ -142,19 +135,12 @@ def abort(context: grpc.ServicerContext, refusal: Refusal) -> None:
 
 
 def reason_of(error: grpc.RpcError) -> Reason:
-    """Read the reason of a refused call.
-
-    Returns
-    -------
-    Reason
-        ``REASON_UNSPECIFIED`` where the call failed before a service could refuse it (no connection, a certificate
-        that the handshake refuses, a deadline).
-    """
+    """Return the reason of a refused call; ``REASON_UNSPECIFIED`` if it failed before a service could refuse it."""
     return audit_error_of(error).reason
 
 
 def audit_error_of(error: grpc.RpcError) -> error_pb2.AuditError:
-    """Read the reason of a call that AuditService refused, and the numbers that go with it; empty likewise."""
+    """Return AuditService's reason for refusing a call, with its numbers; empty as `reason_of` has it."""
     trailing: Any = error.trailing_metadata() if isinstance(error, grpc.Call) else None
     for key, value in trailing or ():
         if key == METADATA_KEY:

@@ -1,11 +1,9 @@
-"""Connections that end before there is a call, in the log: a line of JSON for each failed handshake.
+"""Failed handshakes in the log: connections that end before there is a call, a line of JSON each.
 
-gRPC has no hook for them, and tells interceptors of calls alone (https://github.com/grpc/grpc/issues/38665). Its core
-can be told to write what its handshakes come to on stderr, for its developers. A process of its own reads that, writes
-a line for each failure, and passes on whatever else comes out on stderr, so that nothing is lost where the service
-crashes, and no thread of the service waits for another one that is to read.
-
-Both run this file: the service `reported`, the other process `main`. Neither needs a library.
+gRPC has no hook for these, and calls interceptors for calls alone (https://github.com/grpc/grpc/issues/38665). Its core
+can be set to write the outcome of handshakes on stderr, for its developers. A separate process reads stderr, writes a
+line for each failure, and passes all other output on, so that nothing is lost if the service crashes, and no thread of
+the service waits. Both processes run this file, without a library: the service `reported`, the other one `main`.
 """
 
 from __future__ import annotations
@@ -28,10 +26,10 @@ from fairwall.rpc import journal
 LOG = logging.getLogger(__name__)
 
 ENVIRONMENT = {"GRPC_VERBOSITY": "INFO", "GRPC_TRACE": "handshaker"}
-"""What has gRPC's core write of its handshakes; it reads this when it is imported."""
+"""Settings that make gRPC's core write about its handshakes; read when it is imported."""
 
 LINES_PER_SECOND = 10
-"""So many failures of a second have lines of their own; the others are counted, and have one together."""
+"""Most failures of a second with a line each; the others are counted in one line per reason."""
 
 REASONS = {
     "NO_CERTIFICATE": "PEER_DID_NOT_RETURN_A_CERTIFICATE",
@@ -44,10 +42,10 @@ REASONS = {
     "TIMED_OUT": "timed out|Endpoint closing",
     "CLOSED": "Socket closed|Connection reset",
 }
-"""By reason, what the core writes of it; every other failure is ``OTHER``."""
+"""gRPC's log patterns by reason; every other failure is ``OTHER``."""
 
 _OF_CORE = re.compile(rb"[IWE]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] ")
-"""How a line of the core begins; one that ends the process (F) is not among them, and passes."""
+"""The beginning of a line of the core; a line that ends the process (F) does not match, and is passed on."""
 
 _FAILED = re.compile(rb"handshaker\.cc:\d+\] CallNextHandshakerLocked: error=(?!OK)(.*)")
 _GOES_ON = re.compile(rb"=== Source Location Trace: === *$|src/core/[\w/]+\.cc:\d+$| shutdown=(true|false) index=|$")
@@ -56,9 +54,9 @@ _PEER = re.compile(rb"endpoint_peer_address=(?:ipv[46]:)?([\w%:.]+)")
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """Have failed handshakes in the log as long as the body runs; to be entered before anything logs.
+    """Put failed handshakes into the log while the body runs; to be entered before anything logs.
 
-    Python's own stderr goes where it went, and past the other process. What C writes goes through that.
+    Python's stderr keeps its target, past the other process. C's output goes through the other process.
     """
     if any(os.environ.get(name) != value for name, value in ENVIRONMENT.items()):
         LOG.warning("failed handshakes are not in the log: %s", " ".join(f"{key} is set" for key in ENVIRONMENT))
@@ -67,7 +65,7 @@ def reported() -> Iterator[None]:
     straight = os.dup(2)
     reads, writes = os.pipe()
     command = [sys.executable, "-I", "-m", "fairwall.rpc.handshakes"]
-    # In a group of its own: Ctrl-C ends the service, and the end of what that writes ends this.
+    # In its own process group: Ctrl-C ends the service, and the end of the service's output ends this process.
     with subprocess.Popen(  # noqa: S603 - our own interpreter and package
         command, stdin=reads, stdout=subprocess.DEVNULL, stderr=straight, process_group=0
     ):
@@ -84,7 +82,7 @@ def reported() -> Iterator[None]:
 
 
 def main() -> None:
-    """Read what a service's core writes, until that has ended."""
+    """Read a service's stderr until the service has ended, and write and pass on lines."""
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
     journal.start()
@@ -103,12 +101,12 @@ def main() -> None:
 
 
 class Reader:
-    """Tells failures, lines of the core about its sockets and whatever else a process writes on stderr apart.
+    """A reader of a process's stderr that separates failures, other lines of the core about sockets, and the rest.
 
     Parameters
     ----------
-    failed : gets a failure's reason and the address of whoever connected.
-    other : gets each line, its end included, that the core has not written about a connection.
+    failed : called with a failure's reason and the peer's address.
+    other : called with each line, its end included, that is not the core's about a connection.
     """
 
     def __init__(self, failed: Callable[[str, str], object], other: Callable[[bytes], object]) -> None:
@@ -119,13 +117,13 @@ class Reader:
         self._why: bytes | None = None
 
     def read(self, data: bytes) -> None:
-        """Take what was written next."""
+        """Process the next output."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._line(line)
 
     def end(self) -> None:
-        """Pass on a last line that has no end."""
+        """Pass on a last line without an end."""
         if self._rest:
             self._other(self._rest + b"\n")
 
@@ -144,10 +142,7 @@ class Reader:
 
 
 class Report:
-    """Writes lines about failures, so many in a second; of the others in that second, how many there were.
-
-    `write` gets the facts of a line.
-    """
+    """A writer of lines, by `write`, about a limited number of failures a second; others are counted by reason."""
 
     def __init__(self, write: Callable[..., object], clock: Callable[[], float] = time.monotonic) -> None:
         self._write = write
@@ -166,13 +161,13 @@ class Report:
             self._more[reason] += 1
 
     def tick(self) -> None:
-        """Let the next second begin, if it has."""
+        """Begin the next second if it is time."""
         if self._clock() >= self._until:
             self.end()
             self._until, self._written = self._clock() + 1.0, 0
 
     def end(self) -> None:
-        """Write what was counted."""
+        """Write the counts."""
         for reason, count in sorted(self._more.items()):
             self._write(reason=reason, more=count)
         self._more.clear()

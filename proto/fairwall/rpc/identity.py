@@ -1,8 +1,8 @@
-"""Who is calling: read from the certificate, never from a request.
+"""Identity of callers, read from the certificate, never from a request.
 
-A party's certificate carries the SAN URI ``fairwall://<run>/<party>``, which says who it is as a caller, and the SAN
-DNS name ``<party>.<run>.fairwall``, which a client demands of the server it means to reach. In a deployment, where
-several developers ask about one data set, each has a name: ``fairwall://<deployment>/developer/<name>``.
+A party's certificate carries the SAN URI ``fairwall://<run>/<party>``, its identity as a caller, and the SAN DNS name
+``<party>.<run>.fairwall``, which a client demands of a server. A deployment's developers have names:
+``fairwall://<deployment>/developer/<name>``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 PARTIES = ("compliance", "developer", "adversary", "referee")
 SERVERS = ("compliance", "developer", "referee")
-"""The parties whose certificate may stand for a server."""
+"""Parties whose certificate may stand for a server."""
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-"""What a deployment and a developer may be called: one label of a DNS name, in lower case."""
+"""Names of deployments and developers: one label of a DNS name, in lower case."""
 
 _URI = re.compile(rf"fairwall://([^/]+)/(?:({'|'.join(PARTIES)})|developer/({NAME.pattern}))")
 
@@ -40,7 +40,7 @@ class CredentialsError(UserError):
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a party proves itself with: PEM texts. The private key is its own alone."""
+    """A party's credentials: PEM texts. No one else has the private key."""
 
     run: str
     party: str
@@ -51,7 +51,7 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Caller:
-    """A party of a run; a developer of a deployment has a name besides."""
+    """A party of a run; a developer of a deployment also has a name."""
 
     run: str
     party: str
@@ -59,21 +59,18 @@ class Caller:
 
 
 def uri_of(run: str, party: str, name: str = "") -> str:
-    """Name a party as a caller."""
+    """Return a party's URI as a caller."""
     return f"fairwall://{run}/{party}" + (f"/{name}" if name else "")
 
 
 def server_name_of(run: str, party: str) -> str:
-    """Name a party as a server."""
+    """Return a party's DNS name as a server."""
     return f"{party}.{run}.fairwall"
 
 
 def identify(context: grpc.ServicerContext) -> Caller | None:
-    """Say who is calling, in the word of the authority that both sides trust.
-
-    None where the certificate names nobody, or more than one caller.
-    """
-    # The URIs alone: a DNS name or an address may have any text.
+    """Return the caller that the trusted authority certifies; None if the certificate names nobody, or several."""
+    # Only URIs: a DNS name or an address may have any text.
     names: Any = context.auth_context().get("peer_uri", ())
     return _caller_named(tuple(names))
 
@@ -84,16 +81,13 @@ def _caller_named(names: tuple[bytes, ...]) -> Caller | None:
 
 
 def certificates_of(context: grpc.ServicerContext) -> tuple[bytes, ...]:
-    """Return what the caller has shown: one certificate in PEM, or none."""
+    """Return the caller's certificate in PEM; empty without one."""
     shown: Any = context.auth_context().get("x509_pem_cert", ())
     return tuple(shown)
 
 
 def are_valid(certificates: Iterable[bytes], revoked: Revoked | None = None) -> bool:
-    """Say whether a caller's certificates hold still: a connection may be older than their end.
-
-    RevokedError if nobody knows which certificates are revoked.
-    """
+    """Return whether a caller's certificates are still valid, for old connections; RevokedError if that is unknown."""
     return all(datetime.now(UTC) <= _end_of(pem) and not (revoked and revoked.holds(pem)) for pem in certificates)
 
 
@@ -105,18 +99,17 @@ def _end_of(pem: bytes) -> datetime:
 
 
 def caller_of(context: grpc.ServicerContext, run: str) -> str | None:
-    """Name the party of this run that is calling; None where it is none of this run."""
+    """Return the party of this run that is calling; None for a caller of another run."""
     caller = identify(context)
     return caller.party if caller is not None and caller.run == run else None
 
 
 def load(folder: Path) -> Credentials:
-    """Read ``authority.pem``, ``certificate.pem`` and ``key.pem``; the certificate says whose they are.
+    """Return the credentials in ``authority.pem``, ``certificate.pem`` and ``key.pem``, of the certificate's party.
 
-    CredentialsError if a file cannot be read, the key may be read by others or is another certificate's, or the
-    certificate names no party, does not hold yet or has expired.
+    CredentialsError if a file is unreadable, the key is readable by others, or the three do not fit or are not valid.
     """
-    # Imported here: a game's parties are told who they are, and need not wait for it.
+    # Imported here, because a game's parties do not need it, and it takes time.
     from cryptography import x509
 
     authority, chain, key = (_text(folder / f"{part}.pem") for part in ("authority", "certificate", "key"))
@@ -151,7 +144,7 @@ def load(folder: Path) -> Credentials:
 
 
 def unusable(credentials: Credentials) -> str:
-    """Say which of authority, certificate and key nobody can use; empty where all fit together."""
+    """Return an error if authority, certificate or key is unusable; empty if all fit together."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -171,7 +164,7 @@ def unusable(credentials: Credentials) -> str:
 
 
 def named(certificate: x509.Certificate) -> Caller | None:
-    """Say whom a certificate names; None if that is nobody, or more than one caller."""
+    """Return the caller that a certificate names; None for nobody, or more than one caller."""
     from cryptography import x509
 
     try:
@@ -182,7 +175,7 @@ def named(certificate: x509.Certificate) -> Caller | None:
 
 
 def name_in(certificate: str) -> str:
-    """Return a developer's name in its certificate, which is PEM; "" of one that names none."""
+    """Return a developer's name in its certificate, PEM; "" if there is none."""
     from cryptography import x509
 
     caller = named(x509.load_pem_x509_certificate(certificate.encode()))

@@ -1,7 +1,4 @@
-"""What a party cannot import ends its process with one line that says why.
-
-This needs no library itself, so that it can say so of any.
-"""
+"""End a party's process with one line if it cannot import its code. This module itself needs no library."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from fairwall.errors import UserError
 
 @contextlib.contextmanager
 def importing(party: str) -> Iterator[None]:
-    """Import in the body: what cannot be imported ends the party's process with one line on stderr and status 2."""
+    """Import in the body: a failed import ends the party's process with one line on stderr and status 2."""
     try:
         yield
     except (ImportError, OSError, UserError) as error:
@@ -25,17 +22,14 @@ def importing(party: str) -> Iterator[None]:
 
 
 def reason(error: ImportError | OSError, party: str) -> str:
-    """Say in one line what could not be imported, and why.
-
-    A library that cannot import a part of its own may raise an error full of advice; what went wrong is its cause.
-    """
+    """Return one line with the failed import and its first cause: later errors may be full of advice."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
     name = getattr(error, "name", None)
     what = f"cannot import {name}" if name else "cannot import its code"
     text = " ".join(str(cause).split())
-    # A checkout's root is closed on purpose: what lies there was found before.
+    # A checkout's root is closed on purpose: its packages were found before.
     others = [
         folder for folder in sys.path if not any(map(os.path.exists, (f"{folder}/{party}", f"{folder}/fairwall")))
     ]
@@ -44,7 +38,7 @@ def reason(error: ImportError | OSError, party: str) -> str:
 
 
 def closed(folders: Iterable[str]) -> list[str]:
-    """Find the folders that this process may not list; one that is not there is not closed."""
+    """Return the folders that this process may not list; a missing one is not closed."""
     found = []
     for folder in folders:
         try:

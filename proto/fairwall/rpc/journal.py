@@ -1,7 +1,4 @@
-"""The log of calls: one line of JSON for each that a deployment has answered or refused.
-
-It says who asked, which request, what came of it and what that cost. Nothing of it is computed from protected data.
-"""
+"""The log of a deployment's calls, answered or refused: a line of JSON each, nothing from protected data."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _noted: ContextVar[dict[str, _Value] | None] = ContextVar("noted", default=None)
 
 
 def note(**facts: _Value) -> None:
-    """Note something about the call that is being answered, for its line; where no line is written, nothing."""
+    """Add facts to the line of the call being answered; does nothing if no line is written."""
     noted = _noted.get()
     if noted is not None:
         noted.update(facts)
@@ -29,7 +26,7 @@ def note(**facts: _Value) -> None:
 
 @contextmanager
 def noting() -> Iterator[dict[str, _Value]]:
-    """Collect what is noted about a call, as long as the context lasts."""
+    """Collect the facts noted about a call while the context lasts."""
     facts: dict[str, _Value] = {}
     token = _noted.set(facts)
     try:
@@ -39,7 +36,7 @@ def noting() -> Iterator[dict[str, _Value]]:
 
 
 def write(caller: str, method: str, outcome: str, facts: dict[str, _Value], seconds: float) -> None:
-    """Write a call's line; how long it took is for those who listen besides."""
+    """Write a call's line; further log handlers also get its duration."""
     call = {"caller": caller, "method": method, "outcome": outcome, **facts}
     LOG.info("", extra={"call": call, "seconds": seconds})
 
@@ -50,7 +47,7 @@ def handshake(**facts: _Value) -> None:
 
 
 def start() -> None:
-    """Send the lines to stderr, as they are."""
+    """Send the lines to stderr, unchanged."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     LOG.addHandler(handler)

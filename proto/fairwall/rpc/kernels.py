@@ -1,12 +1,9 @@
-"""The kernels that compute a process's numbers: fixed, so that each processor with x86-64-v3 gives the same bits.
+"""Fixed kernels for a process's numbers, so that every processor with x86-64-v3 gives the same bits.
 
-NumPy, the linear algebra behind it and PyTorch choose by the processor which of their kernels run, and the last bits
-follow from that. They read from the environment, when they are loaded, what they may choose from. `fix` is to be called
-before: then what was written for x86-64-v3 (AVX2 and FMA, of 2013 and after) runs on each processor that has it, in one
-thread. The C library's functions are fixed by that level alone, since it has none for newer ones. Nothing that computes
-is imported here.
-
-What was asked for is not what ran: `in_use` asks the libraries that are loaded.
+NumPy, the linear algebra behind it and PyTorch choose kernels by the processor, and the last bits follow from the
+kernels. `fix` restricts the choice, by the environment, before they are loaded: to kernels for x86-64-v3 (AVX2 and FMA,
+of 2013 and after), in one thread. The C library's functions are fixed by the level alone, since it has none for newer
+ones. `in_use` asks the loaded libraries for the kernels that ran. No numerical library is imported here.
 """
 
 from __future__ import annotations
@@ -24,19 +21,19 @@ from typing import Any
 LEVEL = "x86-64-v3"
 
 _LIBRARIES = ("ATEN_", "DNNL_", "MKL_", "NPY_", "ONEDNN_", "OPENBLAS_")
-"""How the variables begin by which a caller could choose: a process that fixes its kernels heeds none of them."""
+"""Prefixes of variables by which a caller could choose kernels: a process with fixed kernels drops these."""
 
-# One thread a process: the machine is shared by all parties, and a sum's last bits must not depend on its cores.
+# One thread a process: all parties share the machine, and a sum's last bits must not depend on its cores.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 _PACKAGES = ("lightgbm", "numpy", "scikit_learn", "scipy", "torch")
-"""What numbers come from, by the names of their records."""
+"""Packages that compute numbers, by the names of their records."""
 
 _LINEAR_ALGEBRA, _CORE = "openblas", "Haswell"
 _TORCH = "AVX2, MKL COMPATIBLE"
 _MKL_MODES = {1: "OFF", 2: "AUTO", 3: "COMPATIBLE"}
 
-# What the level has beside x86-64-v2: the registers of CPUID that glibc tells, by its own number of the leaf, and bits.
+# Features of the level beyond x86-64-v2: CPUID's leaf in glibc's own numbering, register and bit.
 _FEATURES = {
     "avx": (0, 2, 28),
     "avx2": (1, 1, 5),
@@ -49,10 +46,7 @@ _FEATURES = {
 
 
 def fix() -> None:
-    """Let the libraries that this process will load run fixed kernels, whatever its caller's environment says.
-
-    Where the processor has none, they choose themselves.
-    """
+    """Make libraries loaded later use fixed kernels, if the processor has these, whatever the environment says."""
     for name in [name for name in os.environ if name.startswith(_LIBRARIES)]:
         del os.environ[name]
     os.environ.update(ONE_THREAD)
@@ -67,7 +61,7 @@ def fix() -> None:
 
 @cache
 def processor() -> str:
-    """Name the level of the processor if fixed kernels run on it; else what it is, and lacks."""
+    """Return the processor's level if fixed kernels run on it; else the machine, and the missing features."""
     machine = platform.machine()
     if machine not in ("x86_64", "AMD64"):
         return machine or "unknown"
@@ -76,14 +70,7 @@ def processor() -> str:
 
 
 def in_use() -> dict[str, str]:
-    """Tell what computes in this process, of what is loaded.
-
-    Returns
-    -------
-    dict of str to str
-        By name: "processor", "libc"; once loaded "kernels of numpy" (beyond those that any processor has to have),
-        "kernels of torch", and each library of linear algebra ("openblas", with whose it is).
-    """
+    """Return the kernels of the loaded libraries, by name: "processor", "libc", "openblas of" a package, and so on."""
     libc = None
     with contextlib.suppress(AttributeError, OSError, ValueError):
         libc = os.confstr("CS_GNU_LIBC_VERSION")
@@ -100,7 +87,7 @@ def in_use() -> dict[str, str]:
 
 
 def left_to_choose(numerics: Mapping[str, str]) -> dict[str, str]:
-    """Give what of a process's numerics no fixed kernels computed, or none that is known."""
+    """Return the part of a process's numerics that fixed kernels did not compute, or that is unknown."""
     fixed = {"processor": LEVEL, "kernels of numpy": _targets(), "kernels of torch": _TORCH}
 
     def is_fixed(name: str, value: str) -> bool:
@@ -113,7 +100,7 @@ def left_to_choose(numerics: Mapping[str, str]) -> dict[str, str]:
 
 @cache
 def installed() -> dict[str, str]:
-    """Find the packages that numbers come from by the names of their records: a library for that takes long to load."""
+    """Return the versions of numerical packages, from their records' names: a library for that takes long to load."""
     found: dict[str, str] = {}
     for folder in sys.path:
         with contextlib.suppress(OSError):
@@ -125,14 +112,14 @@ def installed() -> dict[str, str]:
 
 
 def _targets() -> str:
-    """Name the level by the names that the installed NumPy has for what it chooses from."""
+    """Return the level in the installed NumPy's names for its targets."""
     version = installed().get("numpy", "")
     old = version.startswith(("2.0.", "2.1.", "2.2.", "2.3."))
     return "SSSE3 SSE41 POPCNT SSE42 AVX F16C FMA3 AVX2" if old else "X86_V3"
 
 
 def _features() -> set[str]:
-    """Find which of the level's features the processor and the system have."""
+    """Return the level's features that the processor and the system have."""
     try:
         leaf_of = ctypes.CDLL(None).__x86_get_cpuid_feature_leaf
     except (AttributeError, OSError):  # before glibc 2.33
@@ -141,7 +128,7 @@ def _features() -> set[str]:
         except OSError:
             return set()
         return set(next((line for line in lines if line.startswith("flags")), "").split())
-    # What it has, and then what of it the system lets programs use: four registers each.
+    # The processor's features, and then those that the system lets programs use: four registers each.
     leaf_of.restype = ctypes.POINTER(ctypes.c_uint32 * 8)
     return {
         name for name, (leaf, register, bit) in _FEATURES.items() if leaf_of(leaf).contents[4 + register] >> bit & 1
@@ -149,7 +136,7 @@ def _features() -> set[str]:
 
 
 def _linear_algebra() -> dict[str, str]:
-    """Ask every loaded library of linear algebra for its version and the core whose kernels it runs."""
+    """Return the version, and the core whose kernels run, of every loaded library of linear algebra."""
     try:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -174,7 +161,7 @@ def _asked(file: str) -> str:
 
 
 def _mkl_mode(torch: Any) -> str:
-    """Ask PyTorch's library of linear algebra which of its reproducible modes it is in."""
+    """Return the reproducible mode of PyTorch's linear algebra."""
     try:
         mode = ctypes.CDLL(torch.__file__).mkl_serv_cbwr_get(1)
     except (AttributeError, OSError):

@@ -1,8 +1,8 @@
-"""Memory for large arrays that come in, kept from one array to the next; the largest are in a file without a name.
+"""Memory for large arrays that come in, reused from one array to the next; the largest are in a file without a name.
 
-The operating system takes longer to hand memory over, page by page, than it takes to copy a chunk there: half as long
-again at best, twenty times as long on a virtual machine that has given the memory back to its host in between. Small
-pieces are kept by the allocator.
+The operating system takes longer to provide memory, page by page, than a chunk takes to copy: half as long again at
+best, twenty times as long on a virtual machine that has returned the memory to its host. The allocator keeps small
+pieces.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGE_BYTES = 32 << 20
-"""From here on the allocator returns memory to the system as soon as it is free."""
+"""Size from which the allocator returns memory to the system as soon as it is free."""
 
 KEPT_BYTES_MAX = 256 << 20
-"""What a process may hold on to between two arrays."""
+"""Most memory that a process keeps between two arrays."""
 
 SPILLED_BYTES = 512 << 20
-"""From here on an array is in a file, if there is a folder for it."""
+"""Size from which an array is in a file, if there is a folder for it."""
 
 LET_GO_BYTES = 64 << 20
-"""So much of such an array is in memory while it comes in."""
+"""Most memory of an array in a file while it comes in."""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers what can be set
 
@@ -41,14 +41,11 @@ _spare: deque[memoryview] = deque(maxlen=1)  # its methods are atomic: a lock co
 
 
 def room(size: int) -> NDArray[np.uint8]:
-    """Set so many bytes aside, for which nothing else is used as long as the array or a view of it is alive.
-
-    Their contents are arbitrary.
-    """
+    """Return uninitialised bytes, used for nothing else while the array or a view of it exists."""
     if size < LARGE_BYTES:
         return np.empty(size, np.uint8)
     if size >= SPILLED_BYTES and _folders:
-        with contextlib.suppress(OSError):  # the disk has no room: memory may have
+        with contextlib.suppress(OSError):  # the disk may be full: use memory
             return _on_disk(_folders[0], size)
     try:
         memory = _spare.pop()
@@ -56,7 +53,7 @@ def room(size: int) -> NDArray[np.uint8]:
         memory = memoryview(b"")
     if not size <= len(memory) <= 2 * size:
         memory = np.empty(size, np.uint8).data  # numpy asks for large pages
-    # Every view of an array that does not own its memory refers to that array: once it is collected, nothing is left.
+    # Every view of an array that does not own its memory refers to that array: once it is collected, no view is left.
     array = np.frombuffer(memory, np.uint8, count=size)
     if len(memory) <= KEPT_BYTES_MAX:
         weakref.finalize(array, _spare.append, memory).atexit = False
@@ -64,12 +61,12 @@ def room(size: int) -> NDArray[np.uint8]:
 
 
 def spill_to(folder: Path) -> None:
-    """Have `room` put what is very large into files in a folder; no name leads there, and they end with the array."""
+    """Make `room` put very large arrays into files in a folder; the files have no name, and end with the array."""
     _folders[:] = [folder] if hasattr(os, "posix_fallocate") else []  # macOS has none
 
 
 def part(array: NDArray[Any], rows: slice, columns: NDArray[np.intp] | slice) -> NDArray[Any]:
-    """Take some columns of some rows, and let go of what is in a file: no more of that is in memory than one row."""
+    """Return some columns of some rows; of an array in a file, no more than one row stays in memory."""
     taken = array[rows]
     if _file_of(array) is None:
         return taken[:, columns] if isinstance(columns, slice) else np.take(taken, columns, axis=1)
@@ -81,7 +78,7 @@ def part(array: NDArray[Any], rows: slice, columns: NDArray[np.intp] | slice) ->
 
 
 def let_go(array: NDArray[Any]) -> None:
-    """Keep nothing of an array in memory that is in a file."""
+    """Release the memory of an array that is in a file."""
     if (file := _file_of(array)) is not None:
         file.madvise(mmap.MADV_DONTNEED)
 
@@ -89,9 +86,9 @@ def let_go(array: NDArray[Any]) -> None:
 def _on_disk(folder: Path, size: int) -> NDArray[np.uint8]:
     with tempfile.TemporaryFile(dir=folder) as file:
         disk = os.fstatvfs(file.fileno())
-        if 2 * size > disk.f_bavail * disk.f_frsize:  # others write here too, and what they write is kept
+        if 2 * size > disk.f_bavail * disk.f_frsize:  # others write here too, and their data are kept
             raise OSError(errno.ENOSPC, "half of what is left stays free")
-        os.posix_fallocate(file.fileno(), 0, size)  # to write where nothing is left would end the process
+        os.posix_fallocate(file.fileno(), 0, size)  # a write to a full disk would end the process
         return np.ndarray(size, np.uint8, mmap.mmap(file.fileno(), size))
 
 
@@ -103,10 +100,7 @@ def _file_of(array: NDArray[Any]) -> mmap.mmap | None:
 
 
 def keep_small() -> None:
-    """Have the allocator keep smaller pieces from the start, and not only once it has seen how large they come.
-
-    The limits are the highest that glibc's would rise to by themselves. Another allocator is left as it is.
-    """
+    """Make glibc's allocator keep smaller pieces from the start, with the highest limits it would reach by itself."""
     with contextlib.suppress(AttributeError):
         allocator = ctypes.CDLL(None)
         allocator.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)

@@ -1,8 +1,7 @@
-"""The life of a party's process.
+"""The life of a party's process, from its configuration to its end.
 
-Its configuration, private key included, comes in on stdin as one line of JSON (or from a file, by hand); the address it
-listens on goes out on stdout as one line of JSON; it ends when stdin closes. Nothing secret stands in its command line
-or environment, and nobody has to guess when it is ready.
+The configuration, private key included, comes in on stdin as one line of JSON (or from a file, by hand), so that the
+command line and environment hold no secret; the address goes out on stdout; the process ends when stdin closes.
 """
 
 from __future__ import annotations
@@ -38,23 +37,19 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PartyConfig:
-    """What a party's process is told at start.
+    """The configuration of a party's process; an empty text stands for none.
 
     Parameters
     ----------
-    run, party : who it is; the certificate must say the same.
-    referee, listen : where the referee listens, and where to listen, "host:port"; port 0 lets the system choose. Unused
-        by a party that serves nothing.
+    run, party : the party's identity; the certificate must name the same.
+    referee, listen : the referee's address, and the party's own, "host:port"; port 0 lets the system choose.
     authority, certificate, key : PEM texts.
-    counterpart : where the service that the party calls listens, "host:port"; empty if that is not known yet: then its
-        connections are not confined.
-    scratch : the folder for the party's temporary files, its own alone; empty for none.
-    log : the file that gets its log, after what is in it; empty: its stderr stays as it is.
-    transcript : the file that is to get the party's transcript, and must not exist; empty for none.
-    record : how: "full" or "digest".
-    scenario_digest : what the transcript says of the scenario.
-    plugins, plugin_seconds : str
-        What `fairwall.plugins.told` says of those in use, and how long a call of one may take; empty for none.
+    counterpart : the address of the service that the party calls; if it is unknown, connections are not confined.
+    scratch : the folder for temporary files, this party's alone.
+    log : the file to append the log to; without one stderr stays.
+    transcript : the file for the party's transcript, which must not exist.
+    record : "full" or "digest".
+    plugins, plugin_seconds : the plug-ins in use, by `fairwall.plugins.told`, and the limit of a call.
     """
 
     run: str
@@ -75,12 +70,12 @@ class PartyConfig:
 
     @property
     def credentials(self) -> Credentials:
-        """What the party proves itself with."""
+        """The party's credentials."""
         return Credentials(self.run, self.party, self.authority, self.certificate, self.key)
 
 
 def arguments(party: str, *, deployable: bool = False) -> argparse.Namespace:
-    """Read a party's command line: ``config``, or for a party that can be deployed ``policy`` in its place."""
+    """Parse a party's command line: ``config``, or for a party that can be deployed ``policy`` in its place."""
     parser = argparse.ArgumentParser(prog=f"python -m {party}", description=f"The {party} party of fairwall.")
     sources = parser.add_mutually_exclusive_group(required=True)
     sources.add_argument("--config", metavar="FILE", help="a game's configuration in JSON; - reads one line of stdin")
@@ -105,7 +100,7 @@ def log(party: str) -> None:
 
 
 def log_of_service() -> None:
-    """Send a deployment's log to stderr: short lines, since it is one party alone and somebody reads them."""
+    """Send a deployment's log to stderr, in short lines: only one party writes, and people read."""
     logging.basicConfig(
         level=logging.INFO,
         stream=sys.stderr,
@@ -115,14 +110,11 @@ def log_of_service() -> None:
 
 
 def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Layer, ...]]:
-    """Begin a party's process: read its configuration, confine it, and arrange for its end.
+    """Begin a party's process: read its configuration, confine it, prepare its end; return configuration and layers.
 
     To be called while there is no other thread, so before numerical libraries are imported: only then can all layers be
-    active.
-
-    A configuration that cannot be read, or libraries that cannot be once the process is confined, end it with one line
-    on stderr and status 2. It is in a file, or "-", by default in what the command line says. What comes with it is
-    what the process is confined by, and what not.
+    active. The configuration's source is a file or "-", by default the command line's. An unreadable configuration, or
+    libraries that are unreadable once the process is confined, end it with one line on stderr and status 2.
     """
     source = source or str(arguments(party).config)
     log(party)
@@ -145,7 +137,7 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
         print(f"{party}: configuration {source}: key 'plugins' or 'plugin_seconds' cannot be read", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
     if source == "-":
-        # Whoever started us holds the other end: a closed pipe is the end of the run, however it came about.
+        # The starter holds the other end: a closed pipe is the end of the run, however it came about.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     return config, layers
@@ -153,12 +145,10 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
 
 @contextlib.contextmanager
 def playing(config: PartyConfig, layers: Sequence[Layer] = ()) -> Iterator[Recorder | None]:
-    """Do a party's work: what is not its own fault ends the process with one line instead of a traceback.
+    """Yield the recorder of a party's transcript, or None; errors not of the party's making end with one line.
 
-    Gives the recorder of the party's transcript, if there is to be one, which begins with what confines the process; it
-    is closed when the work is done.
-    Status 2 for credentials or an address that cannot be used, or code that cannot be imported; 1 for another party
-    that is gone or refuses.
+    The exit status is then 2 for unusable credentials, addresses or code, and 1 for another party that is gone or
+    refuses.
     """
     recorder = None
     try:
@@ -188,15 +178,12 @@ def playing(config: PartyConfig, layers: Sequence[Layer] = ()) -> Iterator[Recor
 
 @contextlib.contextmanager
 def until_told(again: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Let the body start what then serves, wait for Ctrl-C or a request to terminate, and go on.
+    """Run the body, which starts a server, wait for Ctrl-C or a request to terminate, and go on.
 
-    Parameters
-    ----------
-    again : called at each SIGHUP once it serves, to read again what may have changed; by default nothing. It says
-        itself what is wrong with that: whatever it raises, the service goes on.
+    ``again`` is called at each SIGHUP, to read changed files; the service goes on, and logs, whatever it raises.
     """
-    # The kernel gives a signal to any thread. A byte in a pipe wakes this one whichever it was, and waits for it if it
-    # is still starting.
+    # The kernel sends a signal to any thread. A byte in a pipe wakes this one in any case, and waits if the body is
+    # still starting.
     wakes, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken)
@@ -212,15 +199,15 @@ def until_told(again: Callable[[], None] = lambda: None) -> Iterator[None]:
 
 
 def open_files_max() -> None:
-    """Allow as many open files, and connections, as the system lets this process have."""
+    """Raise the limit of open files, and connections, to the most that the system allows this process."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def announce(address: str, layers: Sequence[Layer]) -> None:
-    """Tell whoever started this process that it is ready, where it listens (empty: nowhere), and how it is confined.
+    """Report on stdout that this process is ready, with its address, if any, and layers; it listens nowhere else now.
 
-    The log gets a line about that too: a warning, where a wall is missing. From now on it listens nowhere else.
+    The log gets a line about the layers too: a warning, if a wall is missing.
     """
     layers = confine.seal(layers)
     free = [layer for layer in layers if layer.name in confine.WALLS and not layer.active]
@@ -229,7 +216,7 @@ def announce(address: str, layers: Sequence[Layer]) -> None:
 
 
 def _log_to(path: str) -> None:
-    """Let all that goes to stderr, also from outside of Python, go to a file; also what went to one before."""
+    """Redirect stderr, outside Python too, to a file; earlier output is copied if stderr was a file."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     before = os.fstat(2)
     if stat.S_ISREG(before.st_mode):

@@ -1,4 +1,4 @@
-"""How much of a server one caller may use in a day, however much of its budget is left."""
+"""Daily quota of one caller on a server, whatever its remaining budget."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True)
 class Quota:
-    """What one caller may use in a day.
+    """The daily quota of one caller.
 
     Parameters
     ----------
-    calls : answered or refused; those for which there is no room are not counted.
-    bytes : of messages, both ways; predictions count as float64, whatever they travel as.
+    calls : answered or refused; calls refused for lack of room are not counted.
+    bytes : of messages, both ways; predictions count as float64, whatever their type.
     """
 
     calls: int = 100_000
@@ -30,7 +30,7 @@ class Quota:
 
 
 class Meter:
-    """What one caller has used of its quota; a day begins with the first call after the last one ended."""
+    """A caller's use of its quota; a day begins with the first call after the last one ended."""
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
@@ -39,18 +39,12 @@ class Meter:
         self._calls = self._bytes = 0
 
     def allow(self, quota: Quota) -> None:
-        """Change the quota; what is used of it stays used."""
+        """Change the quota; the use so far stays counted."""
         with self._lock:
             self._quota = quota
 
     def call(self) -> None:
-        """Count a call.
-
-        Raises
-        ------
-        Refusal
-            ``QUOTA_EXHAUSTED`` if that is one too many, or the bytes are used up.
-        """
+        """Count a call; Refusal ``QUOTA_EXHAUSTED`` if it is one too many, or the bytes are used up."""
         now = time.monotonic()
         with self._lock:
             if now >= self._until:
@@ -59,18 +53,18 @@ class Meter:
             self._check()
 
     def received(self, data: bytes) -> bytes:
-        """Count a message that came in, and pass it on; Refusal as `call`."""
+        """Count a received message, and return it; Refusal as `call`."""
         self.weigh(len(data))
         return data
 
     def weigh(self, size: int) -> None:
-        """Count so many bytes; Refusal as `call`."""
+        """Count ``size`` bytes; Refusal as `call`."""
         with self._lock:
             self._bytes += size
             self._check()
 
     def sent(self, data: bytes) -> bytes:
-        """Count a message that goes out, and pass it on: an answer that was paid for is given."""
+        """Count a sent message, and return it, without a refusal: an answer that was paid for is sent."""
         with self._lock:
             self._bytes += len(data)
         return data
@@ -85,7 +79,7 @@ _metered: ContextVar[Meter | None] = ContextVar("metered", default=None)
 
 @contextmanager
 def metered(meter: Meter) -> Iterator[None]:
-    """Let what is counted in this context count for a meter."""
+    """Count the body's messages on a meter."""
     token = _metered.set(meter)
     try:
         yield
@@ -94,6 +88,6 @@ def metered(meter: Meter) -> Iterator[None]:
 
 
 def weigh(size: int) -> None:
-    """Count so many bytes for the call that is being answered, as `Meter.weigh`; nothing where none is counted."""
+    """Count ``size`` bytes for the call being answered, as `Meter.weigh`; does nothing if none is counted."""
     if (meter := _metered.get()) is not None:
         meter.weigh(size)

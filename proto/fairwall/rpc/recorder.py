@@ -1,10 +1,8 @@
-"""A party's transcript: every message that it sends and receives, in a chain of digests, written as it happens.
+"""A party's transcript: every message that it sends and receives, in a chain of digests, written at once.
 
-The format is `fairwall/transcript/v1/transcript.proto`. An entry is in the file before the message goes out, and before
-one that came in is looked at, so a party that is killed leaves a prefix that can be read.
-
-The bytes of a large field are stored once, whichever messages they came in, or, to record faster, not at all; a message
-then refers to their digest. Where the fields are, the protocol's descriptors say: nothing is decoded to be recorded.
+An entry (`fairwall/transcript/v1/transcript.proto`) is in the file before a sent message goes out, and before a
+received one is used, so a killed party leaves a readable prefix. The bytes of a large field are stored once, for all
+messages with it, or, to record faster, not at all; a message then has their digest. No message is decoded.
 """
 
 from __future__ import annotations
@@ -33,38 +31,37 @@ from fairwall.wire.v1 import error_pb2
 
 FORMAT = 3
 FORMATS_READ = (2, FORMAT)
-"""Those that can be read: the one before says nothing of what computed a party's numbers."""
+"""Readable formats: the one before the current has no record of the kernels that computed a party's numbers."""
 
 CALL_KEY = "fairwall-call"
-"""The metadata in which a caller numbers its calls, so that both sides' entries about one can be laid side by side."""
+"""Metadata key of the caller's call number, by which both sides' entries about a call can be matched."""
 
 MODES = ("full", "digest", "none")
 LARGE_BYTES = 4096
-"""A field of so many bytes is recorded apart from its message."""
+"""Size from which a field is recorded apart from its message."""
 
 STORED_BYTES_MAX = 64 << 20
-"""What goes one way in one call is stored up to here; large fields after that are recorded by their digest alone."""
+"""Most bytes of large fields stored in one direction of a call; later ones are recorded by their digest alone."""
 
 FIRST = bytes(32)
-"""What stands for the digest before the first entry."""
+"""Stands for the digest before the first entry."""
 
 DIGEST_TAG = bytes(((15 << 3) | 2, 32))
-"""How the digest's field begins, at the end of each entry."""
+"""The first bytes of the digest's field, at the end of each entry."""
 
 _STORED_TAG, _DATA_TAG = bytes(((2 << 3) | 2,)), bytes(((3 << 3) | 2,))
 _SAMPLE_BYTES = 4096
-_BYTES, _MESSAGE = 12, 11  # the types of a field, as descriptors number them
+_BYTES, _MESSAGE = 12, 11  # a field's types, as descriptors number them
 _CANCELLED, _OK = 1, 0
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Where and how parties record.
+    """The place and mode of parties' transcripts.
 
     Parameters
     ----------
-    folder : gets a folder for each party.
-    name : what the parties' files are called: those of one name are about the same calls.
+    folder : has a folder for each party, with files of one ``name`` about the same calls.
     mode : "full" stores large fields, "digest" their digests alone, "none" records nothing.
     """
 
@@ -74,19 +71,12 @@ class Recording:
     scenario_digest: str
 
     def path(self, party: str) -> Path:
-        """Name a party's file."""
+        """Return the path of a party's file."""
         return self.folder / party / f"{self.name}.bin"
 
 
 class Recorder:
-    """Writes one party's transcript; any thread may add to it; OSError if the file exists, or cannot be made.
-
-    Parameters
-    ----------
-    path : must not exist; its folder is made if it does not.
-    mode : "full" or "digest".
-    layers : what confines the process, and what does not.
-    """
+    """A writer of one party's transcript, usable from any thread; OSError if the file exists, or cannot be made."""
 
     def __init__(
         self,
@@ -130,19 +120,19 @@ class Recorder:
         return RecordedCall(self, transcript.Call(peer=peer, side=transcript.SIDE_CALLER, number=number, method=method))
 
     def answering(self, peer: str, method: str, invocation: Iterable[Any]) -> RecordedCall:
-        """Begin to record a call that this party answers; the caller's metadata number it."""
+        """Begin to record a call that this party answers; the caller's metadata have its number."""
         given = next((value for key, value in invocation if key == CALL_KEY), "")
         number = int(given) if len(given) <= 18 and given.isascii() and given.isdigit() else 0
         return RecordedCall(self, transcript.Call(peer=peer, side=transcript.SIDE_SERVER, number=number, method=method))
 
     def close(self) -> None:
-        """Write the last entry; what still comes is not recorded."""
+        """Write the last entry; later messages are not recorded."""
         self._add(transcript.Entry(closed=transcript.Closed()))
         with self._lock:
             self._file.close()
 
     def message(self, call: transcript.Call, direction: transcript.Direction, data: bytes, room: int) -> int:
-        """Record a message of a call; how many bytes of large fields it holds, of which `room` may still be stored."""
+        """Record a message of a call, storing at most `room` bytes of large fields; return the size of these."""
         if direction == transcript.DIRECTION_SENT:
             self._tell_numerics()
         parts, large, end, size = [], [], 0, 0
@@ -163,11 +153,11 @@ class Recorder:
         return size
 
     def ended(self, call: transcript.Call, status: int, reason: error_pb2.Reason) -> None:
-        """Record how a call ended."""
+        """Record the end of a call."""
         self._add(transcript.Entry(ended=transcript.Ended(call=call, status=status, reason=reason)))
 
     def _tell_numerics(self) -> None:
-        """Record what computes here, unless it is what was recorded last: a library may be loaded late."""
+        """Record the kernels in use if they differ from the last record: a library may be loaded late."""
         if len(sys.modules) == self._modules:
             return
         with self._telling:
@@ -180,22 +170,22 @@ class Recorder:
     def _store(self, digest: bytes, field: memoryview) -> None:
         if digest in self._stored:
             return
-        # Random numbers do not get smaller, and take long not to: a sample tells.
+        # Random numbers do not compress, and trying takes long: a sample decides.
         sample = field[:_SAMPLE_BYTES]
         compressed = len(zlib.compress(sample, 1)) < 0.8 * len(sample)
         data = zlib.compress(field, 1) if compressed else field
-        # Put together by hand: the protocol's encoder would copy the data three times.
+        # Assembled by hand: the protocol's encoder would copy the data three times.
         stored = transcript.Stored(content_digest=digest, compressed=compressed).SerializeToString()
         stored += _DATA_TAG + varint(len(data))
         self._append(_STORED_TAG + varint(len(stored) + len(data)) + stored, data)
-        # Only now: a call that brings the same bytes meanwhile stores them too, before the message that refers to them.
+        # Only now: a concurrent call with the same bytes stores these too, before the message that refers to them.
         self._stored.add(digest)
 
     def _add(self, entry: transcript.Entry) -> None:
         self._append(entry.SerializeToString())
 
     def _append(self, body: bytes, more: bytes | memoryview = b"") -> None:
-        """Add an entry, given by its encoding in one piece or two."""
+        """Append an entry, given by its encoding in one piece or two."""
         length = varint(len(body) + len(more) + len(DIGEST_TAG) + 32)
         with self._lock:
             if self._file.closed:
@@ -207,12 +197,12 @@ class Recorder:
 
     def _write(self, data: bytes | memoryview) -> None:
         rest = memoryview(data)
-        while rest:  # the system may take less than all of it
+        while rest:  # one write may be partial
             rest = rest[self._file.write(rest) :]
 
 
 class RecordedCall:
-    """One call as it is recorded; without a recorder it only passes bytes on."""
+    """A call being recorded; without a recorder bytes pass unchanged."""
 
     def __init__(self, recorder: Recorder | None = None, call: transcript.Call | None = None) -> None:
         self._recorder = recorder
@@ -221,22 +211,22 @@ class RecordedCall:
         self._over = recorder is None
 
     def sent(self, data: bytes) -> bytes:
-        """Record a message that is about to go out."""
+        """Record a message before it is sent; return it."""
         return self._message(transcript.DIRECTION_SENT, data)
 
     def received(self, data: bytes) -> bytes:
-        """Record a message that has just come in."""
+        """Record a received message; return it."""
         return self._message(transcript.DIRECTION_RECEIVED, data)
 
     def ended(self, status: int = _OK, reason: error_pb2.Reason = error_pb2.REASON_UNSPECIFIED) -> None:
-        """Record how the call ended, the first time."""
+        """Record the end of the call, the first time."""
         if not self._over and self._recorder is not None:
             self._over = True
             self._recorder.ended(self.call, status, reason)
 
     def failed(self, error: grpc.RpcError) -> None:
-        """Record that the call failed, in the caller's view."""
-        error.add_note(self.call.peer)  # grpc does not say whose server it was
+        """Record that the call failed, from the caller's side."""
+        error.add_note(self.call.peer)  # grpc does not name the server
         code = error.code() if isinstance(error, grpc.Call) else grpc.StatusCode.UNKNOWN
         self.ended(code.value[0], reason_of(error))
 
@@ -247,10 +237,7 @@ class RecordedCall:
 
 
 class RecordedChannel(grpc.Channel):
-    """A channel to a peer whose calls are recorded. Calls are made by calling a stub's methods, in no other way.
-
-    Messages are put into bytes here rather than in the channel below, and those bytes both travel and are recorded.
-    """
+    """A channel that records its calls, which only a stub's methods make: the same bytes are sent and recorded."""
 
     def __init__(self, channel: grpc.Channel, peer: str, recorder: Recorder) -> None:
         self._channel = channel
@@ -258,15 +245,15 @@ class RecordedChannel(grpc.Channel):
         self._recorder = recorder
 
     def subscribe(self, callback: Any, try_to_connect: bool = False) -> None:
-        """Have a function told of the connection's state."""
+        """Have a callback called with changes of the connection's state."""
         self._channel.subscribe(callback, try_to_connect)
 
     def unsubscribe(self, callback: Any) -> None:
-        """Have a function told no more."""
+        """Remove a callback."""
         self._channel.unsubscribe(callback)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._channel.close()
 
     def __enter__(self) -> RecordedChannel:
@@ -317,7 +304,7 @@ class RecordedChannel(grpc.Channel):
 
 
 def _arriving(answers: Any, recorded: RecordedCall) -> Iterator[bytes]:
-    """Record a stream of answers as it is read; whoever leaves before its end cancels the call."""
+    """Record a stream of answers as it is read; a reader who stops early cancels the call."""
     try:
         yield from map(recorded.received, answers)
         recorded.ended()
@@ -330,10 +317,9 @@ def _arriving(answers: Any, recorded: RecordedCall) -> Iterator[bytes]:
 
 
 def large_fields(data: memoryview, method: str, is_request: bool) -> Iterator[tuple[int, int]]:
-    """Find the large byte fields of a message in the protocol's encoding, without decoding it.
+    """Yield the start and stop of a message's large byte fields, in rising order, without decoding it.
 
-    It is the request or the answer of a method, "/package.Service/Method". Yielded is where the bytes of a field start
-    and stop, in rising order; nothing of a method, or within a field, that is not known.
+    ``method`` is "/package.Service/Method". Unknown methods and fields yield nothing.
     """
     if len(data) < LARGE_BYTES:
         return
@@ -343,7 +329,7 @@ def large_fields(data: memoryview, method: str, is_request: bool) -> Iterator[tu
 
 
 def message_type(method: str, is_request: bool) -> Any:
-    """Look up the descriptor of a method's request or answer; None where no such method is known."""
+    """Return the descriptor of a method's request or answer; None for an unknown method."""
     try:
         found = descriptor_pool.Default().FindMethodByName(method.lstrip("/").replace("/", "."))
     except KeyError:
@@ -369,7 +355,7 @@ def _large_fields(data: memoryview, at: int, end: int, descriptor: Any) -> Itera
             else:
                 at += {1: 8, 5: 4}[tag & 7]
     except (IndexError, KeyError):
-        return  # not the protocol's encoding: it is recorded as it came
+        return  # not the protocol's encoding: it is recorded unchanged
 
 
 def _is_request(call: transcript.Call, direction: transcript.Direction) -> bool:
@@ -377,7 +363,7 @@ def _is_request(call: transcript.Call, direction: transcript.Direction) -> bool:
 
 
 def versions() -> Iterator[tuple[str, str]]:
-    """Name what numbers may depend on, and its version."""
+    """Yield the names and versions of the packages that numbers may depend on."""
     yield "fairwall", fairwall.__version__
     yield "python", platform.python_version()
     yield from sorted(kernels.installed().items())

@@ -1,4 +1,4 @@
-"""The list of certificates that hold no longer: an X.509 CRL that the callers' authority has signed."""
+"""The list of revoked certificates: an X.509 CRL signed by the callers' authority."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ LOG = logging.getLogger(__name__)
 _ONE_LIST = re.compile(rb"\s*-----BEGIN X509 CRL-----[^-]+-----END X509 CRL-----\s*")
 
 _HARMLESS = frozenset({"2.5.29.18", "2.5.29.20", "2.5.29.35", "1.3.6.1.5.5.7.1.1"})
-"""What a list may say beside whom it revokes: its number, the issuer's other names and key, where more is told of the
-issuer. All else may mean that it leaves out some who are revoked: that it has changes alone or is a part of
-several, that there are newer changes elsewhere, or what nobody here knows."""
+"""Extensions that leave a list complete: its number, the issuer's other names and key, a pointer to the issuer. Others
+may mean that revoked certificates are missing: that the list has changes alone or is a part of several, that newer
+changes are elsewhere, or something unknown here."""
 
 _AHEAD = timedelta(minutes=5)
-"""By how much the clock of whoever signs lists may be ahead."""
+"""Tolerated lead of the clock of a list's signer."""
 
 
 class RevokedError(UserError):
-    """A list that cannot be relied on: nobody knows who may call. The text is one line that names the file."""
+    """A list that cannot be relied on: it is unknown who may call. The text is one line that names the file."""
 
 
 class Revoked:
     """The list in a file, read again whenever the file has changed.
 
-    Where there was no file from the beginning, nothing is revoked. RevokedError as `holds`.
+    Without a file from the beginning, nothing is revoked. RevokedError as `holds`.
 
     Parameters
     ----------
     path : PEM; to be replaced at once, and never written to in place.
-    authority : the certificates that may have signed it, PEM.
-    before : what this one takes the place of: where that had a file, this must have one.
+    authority : the certificates that may have signed the list, PEM.
+    before : the list that this one replaces: if that had a file, this one must too.
     """
 
     def __init__(self, path: Path, authority: str, before: Revoked | None = None) -> None:
@@ -61,11 +61,10 @@ class Revoked:
         self.holds(b"")
 
     def holds(self, certificate: bytes) -> bool:
-        """Say whether a certificate (PEM; none, if empty) is on the list, as the file is now.
+        """Return whether a certificate (PEM; none, if empty) is on the list now, or not by the list's signer.
 
-        So is every certificate that somebody else has issued than who signed the list: it tells nothing of those.
-        RevokedError if the file is gone, cannot be read, is not one plain list that the authority has signed, or should
-        have been replaced by a newer one. The log gets a line when that begins and when it is over.
+        RevokedError if the file is gone, unreadable, not one plain list signed by the authority, or past the date of
+        the next list. The log gets a line when that begins and when it is over.
         """
         with self._lock:
             self._look()
@@ -80,7 +79,7 @@ class Revoked:
     def _look(self) -> None:
         before, stamp = self._problem, _stamp(self._path)
         self._begun |= stamp is not None
-        # What could not be read, for want of a free descriptor perhaps, is tried again.
+        # A list that could not be read, for want of a free descriptor perhaps, is read again.
         if self._begun and (stamp != self._stamp or before):
             self._stamp, self._problem = stamp, ""
             try:
@@ -91,7 +90,7 @@ class Revoked:
                 self._serials = frozenset(each.serial_number for each in found)
                 self._until = found.next_update_utc or datetime.max.replace(tzinfo=UTC)
                 begins = found.last_update_utc
-                # One that has held goes on holding where the clock is set back, read again as it may be.
+                # A list that was valid stays valid if the clock is set back, also after a reload.
                 if begins > max(datetime.now(UTC) + _AHEAD, self._held):
                     self._problem = f"{self._path}: not valid yet: it begins at {begins:%Y-%m-%d %H:%M} UTC"
                 else:
@@ -110,10 +109,7 @@ def read(path: Path, authority: str) -> x509.CertificateRevocationList:
 
 
 def signed(path: Path, authority: str) -> tuple[x509.CertificateRevocationList, str]:
-    """Read a list, and check that it covers all certificates of whoever signed it; and who did, in PEM.
-
-    RevokedError if it cannot be read, is not one plain list, or none of the authority's certificates signed it.
-    """
+    """Return a list that covers all certificates of its signer, and the signer, PEM; RevokedError otherwise."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -141,14 +137,14 @@ def signed(path: Path, authority: str) -> tuple[x509.CertificateRevocationList, 
     return found, by[0]
 
 
-def _unlike_a_plain_list(found: x509.CertificateRevocationList) -> str:
-    """Name an extension by which a list may leave out some who are revoked; empty if it has none."""
+def _unlike_a_plain_list(revocations: x509.CertificateRevocationList) -> str:
+    """Return an extension by which a list may leave out revoked certificates; empty if there is none."""
     from cryptography import x509
 
-    for extension in found.extensions:
+    for extension in revocations.extensions:
         if extension.critical or extension.oid.dotted_string not in _HARMLESS:
             return str(extension.oid.dotted_string)
-    for each in found:
+    for each in revocations:
         for entry in each.extensions:
             is_taken_off = entry.value == x509.CRLReason(x509.ReasonFlags.remove_from_crl)
             if entry.critical or is_taken_off or isinstance(entry.value, x509.CertificateIssuer):
@@ -166,7 +162,7 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 @functools.lru_cache(1024)
 def _serial(pem: bytes, signer: str) -> int | None:
-    """Return a certificate's number; None if another than the signer has issued it."""
+    """Return a certificate's number; None if another than the signer issued it."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 

@@ -1,12 +1,11 @@
-"""A filter of system calls: what a party may ask the kernel for stands on a list, everything else is refused.
+"""A filter of system calls: a list of calls that a party may make; all others are refused.
 
-The filter is a program for seccomp(2), written here and handed over with ctypes. It is not made by libseccomp, whose
-own Python binding is no wheel: it would make the system's package manager part of the installation, for a program of
-a few hundred equal steps.
+The filter is a program for seccomp(2), written here and installed with ctypes: libseccomp's Python binding is no wheel,
+and would make the system's package manager part of the installation.
 
-What is refused fails with EPERM, and libraries that only tried go on. Two kinds of calls fail with ENOSYS, as they do
-on an older kernel, for which every library is prepared: those newer than this list, and clone3, whose arguments lie in
-memory, where a filter cannot look. A call under another architecture's numbers can be no accident: it ends the process.
+A refused call fails with EPERM, and libraries that only tried go on. Two kinds of calls fail with ENOSYS, as on an
+older kernel, for which every library is prepared: those newer than this list, and clone3, whose arguments lie in
+memory, where a filter cannot look. A call under another architecture's numbers is no accident: it ends the process.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from itertools import groupby
 
 _X86_64, _AARCH64 = 0, 1
 _ARCHITECTURES = {"x86_64": (_X86_64, 0xC000003E), "aarch64": (_AARCH64, 0xC00000B7)}
-"""By machine: the column below, and the architecture's name in linux/audit.h."""
+"""The column below, and the architecture's name in linux/audit.h, by machine."""
 
 _NEWEST = 470
-"""The last call that was there when the list was made; from 424 on all architectures number them alike."""
+"""The last call that existed when the list was made; from 424 on all architectures number them alike."""
 
 _ALLOWED = """
 its own memory:
@@ -71,32 +70,32 @@ connections:
     connect 42 203, accept 43 202, accept4 288 242, getsockname 51 204, getpeername 52 205, getsockopt 55 209,
     recvfrom 45 207, recvmsg 47 212, recvmmsg 299 243, shutdown 48 210
 """
-"""Calls that are allowed whatever their arguments, by subject, each with its number on x86-64 and on ARM64."""
+"""Calls allowed with any arguments, by subject, each with its number on x86-64 and on ARM64."""
 
 _LOOKED_AT = """
     socket 41 198, socketpair 53 199, sendto 44 206, sendmsg 46 211, sendmmsg 307 269, setsockopt 54 208, bind 49 200,
     listen 50 201, fcntl 72 25, ioctl 16 29, clone 56 220, clone3 435 435, kill 62 129, tgkill 234 131,
     prlimit64 302 261, sched_setaffinity 203 122, prctl 157 167, seccomp 317 277
 """
-"""Calls whose arguments or whose time decide."""
+"""Calls whose arguments, or whose time, decide."""
 
-# Arguments, by the headers of the kernel's interface.
+# Arguments, from the headers of the kernel's interface.
 _ANY = 0xFFFFFFFF
 _UNIX, _INET, _INET6 = 1, 2, 10
 _STREAM, _DATAGRAM, _OF_TYPE = 1, 2, 0xF
 _TCP, _UDP = 6, 17
 _MSG_FASTOPEN = 0x20000000
 _SOL_SOCKET, _IPPROTO_IPV6, _IPV6_V6ONLY = 1, 41, 26
-# No delay, keeping alive (4), patience, acknowledgements, how much is unsent or unread. Not among them: fast open,
+# No delay, keeping alive (4), patience, acknowledgements, the unsent or unread amounts. Not included: fast open,
 # which connects by sending; and TCP_ULP, which makes another protocol's socket of one that is TCP's.
 _TCP_OPTIONS = (1, 3, 4, 5, 6, 12, 18, 25, 36)
-# Copies of descriptors, flags, locks, sizes of pipes. Not among them: whom to signal, leases, and watching a folder.
+# Copies of descriptors, flags, locks, sizes of pipes. Not included: signal owners, leases, and watching a folder.
 _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1031, 1032)
-# Whether it is a terminal, its size, whether calls wait, how much there is to read, closing on exec. Not among them:
-# typing into the terminal.
+# Whether it is a terminal, its size, whether calls wait, the amount to read, closing on exec. Not included: typing
+# into the terminal.
 _IOCTLS = (0x5401, 0x802C542A, 0x5413, 0x5421, 0x541B, 0x5450, 0x5451)
 # Dumpable or not, the filter's state, the highest capabilities, a thread's name, no new privileges, ARM's keys for
-# pointers, a mapping's name. Not among them: being dumpable again.
+# pointers, a mapping's name. Not included: being dumpable again.
 _PRCTLS = (3, 15, 16, 21, 23, 38, 39, 54, 0x53564D41)
 _CLONE_THREAD, _CLONE_NEW = 0x10000, 0x7E020000  # the latter: every kind of namespace
 
@@ -109,12 +108,12 @@ _SET_MODE_FILTER, _OF_ALL_THREADS = 1, 1
 _PR_SET_NO_NEW_PRIVS = 38
 
 _Step = tuple[int, int, int, int]
-"""What to do, how many steps to skip if so and if not, and a constant."""
+"""A step: its operation, the numbers of steps to skip if it holds and if not, and a constant."""
 
 
 @dataclass(frozen=True)
 class _Test:
-    """Whether the lower word of an argument, under a mask, is one of some values; the kernel reads no more of these."""
+    """A test that an argument's lower word, under a mask, is one of some values; the kernel reads no more of it."""
 
     argument: int
     values: Sequence[int]
@@ -122,15 +121,13 @@ class _Test:
 
 
 def confine(*, serves: bool, resolves: bool, local: bool = False) -> None:
-    """Allow this process, every thread of it, only the calls that a party needs, for good.
-
-    OSError if there can be no filter here.
+    """Allow all threads of this process only the calls that a party needs, for good; OSError if no filter is possible.
 
     Parameters
     ----------
     serves : whether it may bind a socket and listen, until `seal`.
-    resolves : whether it may have datagram sockets of the internet, which it takes to ask what address a name has.
-    local : whether it may connect to sockets that have a file's name, as that of a database on the same machine.
+    resolves : whether it may have datagram sockets of the internet, which name resolution takes.
+    local : whether it may connect to sockets with a file's name, such as a database's on the same machine.
     """
     column, architecture = _architecture()
     steps: list[_Step] = [
@@ -151,12 +148,9 @@ def confine(*, serves: bool, resolves: bool, local: bool = False) -> None:
 
 
 def seal() -> None:
-    """Let no socket be bound from now on, and none listen that does not yet; nor let another filter be added.
+    """Forbid binding sockets, further listening, and adding filters, from now on; OSError if it cannot be done.
 
-    A filter does not see whether a socket that is to listen was bound, and one that was not listens on any port. So
-    whoever serves may do it until it serves.
-
-    OSError if it cannot be.
+    Until then a server may listen on any port: a filter does not see whether a socket was bound before.
     """
     numbers = _numbers(_LOOKED_AT, _architecture()[0])
     steps: list[_Step] = [(_LOAD, 0, 0, _AT_NUMBER)]
@@ -166,7 +160,7 @@ def seal() -> None:
 
 
 def _ways(*, serves: bool, resolves: bool, local: bool) -> dict[str, list[list[_Test]]]:
-    """Give the ways in which a call is allowed, by its name: one whose tests all hold."""
+    """Return the ways in which a call is allowed, by name: each is a list of tests that must all hold."""
     own = os.getpid()
     internet = _Test(0, (_INET, _INET6))
     sockets = [[internet, _Test(1, (_STREAM,), _OF_TYPE), _Test(2, (0, _TCP))]]
@@ -181,7 +175,7 @@ def _ways(*, serves: bool, resolves: bool, local: bool) -> dict[str, list[list[_
         "ioctl": [[_Test(1, _IOCTLS)]],
         "fcntl": [[_Test(1, _FCNTLS)]],
         "socket": sockets,
-        # Not of datagrams: such a pair still reaches any socket that has a name.
+        # Not for datagrams: such a pair still reaches any socket that has a name.
         "socketpair": [[_Test(0, (_UNIX,)), _Test(1, (_STREAM,), _OF_TYPE)]],
         "setsockopt": [
             [_Test(1, (_SOL_SOCKET,))],
@@ -201,7 +195,7 @@ def _ways(*, serves: bool, resolves: bool, local: bool) -> dict[str, list[list[_
 
 
 def _if_all(tests: Iterable[_Test]) -> list[_Step]:
-    """Write the steps that allow a call if all tests hold, and else run out at their end."""
+    """Return the steps that allow a call if all tests hold, and otherwise run out at their end."""
     steps: list[_Step] = [(_RETURN, 0, 0, _ALLOW)]
     for test in reversed(list(tests)):
         *others, last = test.values
@@ -213,14 +207,14 @@ def _if_all(tests: Iterable[_Test]) -> list[_Step]:
 
 
 def _ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Put numbers that follow one another together: the first and the last of each range."""
+    """Yield the first and the last of each range of consecutive numbers."""
     for _, pairs in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0]):
         run = [number for _, number in pairs]
         yield run[0], run[-1]
 
 
 def _numbers(calls: str, column: int) -> dict[str, int]:
-    """Read a list of calls; what an architecture has not is left out."""
+    """Return the numbers of a list of calls; calls that an architecture lacks are left out."""
     rows = re.findall(r"(\w+) (\d+) (\d+|-)(?:,|$)", calls, re.MULTILINE)
     return {name: int(numbers[column]) for name, *numbers in rows if numbers[column] != "-"}
 
@@ -249,5 +243,5 @@ def _install(steps: Sequence[_Step], seccomp: int) -> None:
 
 @cache
 def library() -> ctypes.CDLL:
-    """Load the C library, whose calls set an error."""
+    """Return the C library, loaded so that its calls set an error."""
     return ctypes.CDLL(None, use_errno=True)

@@ -1,7 +1,7 @@
-"""A server's side: mTLS, and one gate before every method that checks who calls, what, and by when.
+"""A server's side: mTLS, and one gate before every method that checks caller, method and deadline.
 
-The gate looks at a call when it arrives, before any of its messages. To grpc every method takes a stream therefore: it
-reads a lone message before the method is asked, for as long as the caller cares to send none.
+The gate checks a call before any of its messages. Therefore every method is a stream to grpc, which would read a lone
+message first, for as long as the caller sends none.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ LOG = logging.getLogger(__name__)
 
 DEADLINE_SECONDS_MAX = 3600.0
 _ROUNDED_UP_SECONDS = 30.0
-"""By how much gRPC may lengthen a deadline of an hour on its way: it writes three digits."""
+"""Most that gRPC lengthens a deadline of an hour in transit: it writes three digits."""
 
 CALLS_PER_CALLER = 8
 _REFUSING_THREADS = 4
-"""Besides one for each call that may be under way: whoever is refused must not wait for those to end."""
+"""Threads besides one for each possible call, so that refusals need not wait for calls to end."""
 
 _AGE_SECONDS = 600.0
-"""How long a deployment's connection lasts; calls that are under way by then may end."""
+"""Age at which a deployment's connection is closed; calls under way then may end."""
 
 _SILENCE_SECONDS = 30.0
-"""How long a deployment waits for a call's first message, or its next one: a silent call holds a place."""
+"""Longest wait of a deployment for a call's first message, or its next one: a silent call holds a place."""
 
 _PATIENCE_SECONDS = 0.01
-"""How long a caller's other calls wait with a call for its message, which mostly is there by then."""
+"""Longest wait of a caller's other calls for this call's message, which mostly is there by then."""
 
 _CANCELLED: int = grpc.StatusCode.CANCELLED.value[0]
 
 
 def _options_of_a_deployment() -> tuple[tuple[str, int], ...]:
-    """Keep what is not used from staying for good."""
+    """Return options that stop unused connections from staying for good."""
     return (
         ("grpc.max_connection_age_ms", int(1000 * _AGE_SECONDS)),
         ("grpc.max_connection_age_grace_ms", 3_600_000),
@@ -73,17 +73,16 @@ def _options_of_a_deployment() -> tuple[tuple[str, int], ...]:
 
 @dataclass(frozen=True)
 class Deployed:
-    """What a server has that stands for good, among callers who are not of one run.
+    """Settings of a permanent server, whose callers are not of one run.
 
     Parameters
     ----------
-    admitted : who may call at all, and how much; the table of callers says what.
-    is_ready : says whether the service can do its work, to whoever asks for its health.
-    revoked : whose certificates hold no longer; it is asked at every message.
-    silence_seconds : how long a call may send no message; then it is refused as ``MESSAGE_LATE``.
-    is_starting : bool
-        Whether it says how it is, not ready, and nothing else: other calls end as ``UNAVAILABLE``, without a reason, as
-        where nobody listens yet.
+    admitted : the callers that may call at all, with quotas; the table of callers limits methods.
+    is_ready : returns whether the service can do its work, for health checks.
+    revoked : the list of revoked certificates, consulted at every message.
+    silence_seconds : longest time without a message of a call; then the call is refused as ``MESSAGE_LATE``.
+    is_starting : whether only health checks are answered, with not ready: others end as ``UNAVAILABLE``, without a
+        reason.
     """
 
     admitted: Mapping[Caller, Quota]
@@ -104,11 +103,11 @@ class Server:
     _shown: _Shown
 
     def show(self, credentials: Credentials) -> None:
-        """Prove itself with other credentials, in a deployment, to whoever connects from now on."""
+        """Use other credentials, in a deployment, for connections from now on."""
         self._shown.change(credentials)
 
     def admit(self, deployed: Deployed) -> None:
-        """Admit others from now on, whose calls are counted on; who is not among them is refused at once."""
+        """Admit other callers from now on, with their use so far; callers no longer admitted are refused at once."""
         self._gate.admit(deployed)
         self._threads.grow(self._gate.calls_max + _REFUSING_THREADS)
 
@@ -124,17 +123,11 @@ def serve(
     deployed: Deployed | None = None,
     recorder: Recorder | None = None,
 ) -> Server:
-    """Start a server, with the standard health service beside what is registered.
+    """Start a server, with the standard health service beside the registered ones.
 
-    OSError if the address cannot be bound, or the credentials cannot be used.
-
-    Parameters
-    ----------
-    register : adds the servicers.
-    credentials : the server's own; callers must show a certificate of the same authority.
-    address : "host:port"; port 0 lets the system choose.
-    deployed : for a deployment. A game's server admits the parties of its run, none of them named.
-    recorder : records every call that arrives, the refused ones too.
+    OSError if the address (port 0 lets the system choose) or the credentials cannot be used. Callers must have a
+    certificate of the same authority. Without ``deployed`` the parties of a game's run are admitted, without names.
+    ``recorder`` records every call that arrives, refused ones too.
     """
     gate = _Gate(credentials.run, deployed, recorder)
     threads = _Threads(max_workers=gate.calls_max + _REFUSING_THREADS, thread_name_prefix="rpc")
@@ -143,7 +136,7 @@ def serve(
         interceptors=[gate],
         options=(
             ("grpc.so_reuseport", 0),
-            # Callers that wait ask whether the server is there; by default more than twice in five minutes is abuse.
+            # Waiting callers ping the server; by default more than twice in five minutes is abuse.
             ("grpc.http2.min_ping_interval_without_data_ms", int(500 * PING_SECONDS)),
             *(() if deployed is None else _options_of_a_deployment()),
         ),
@@ -167,13 +160,13 @@ def serve(
 
 
 def check(address: str, credentials: Credentials) -> None:
-    """See whether a server could listen now, and do not; OSError as of `serve`."""
+    """Check that a server could listen now, without listening; OSError as of `serve`."""
     if why := _why_not(address, credentials):
         raise OSError(f"cannot listen on {address}: {why}")
 
 
 def _why_not(address: str, credentials: Credentials) -> str:
-    """Say why a server cannot listen, which gRPC tells nobody; empty where the address and the credentials are good."""
+    """Return the reason why a server cannot listen, which gRPC does not give; empty if it can."""
     host, _, port = address.rpartition(":")
     try:
         kind, protocol, _, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0][:5]
@@ -199,7 +192,7 @@ _REFUSED_ADDRESS = {
 
 
 class _Threads(futures.ThreadPoolExecutor):
-    """Threads that may become more."""
+    """A pool of threads that can grow."""
 
     def grow(self, most: int) -> None:
         self._max_workers = max(self._max_workers, most)
@@ -211,7 +204,7 @@ def _shown(credentials: Credentials) -> grpc.ServerCertificateConfiguration:
 
 
 class _Shown:
-    """What a server is to prove itself with from now on; called for each connection, it gives what is new once."""
+    """The new credentials of a server: called for each connection, returns a change once, else None."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -228,7 +221,7 @@ class _Shown:
 
 
 class _Health(health.HealthServicer):  # type: ignore[misc]
-    """Says that nothing is served while the service cannot do its work."""
+    """A health service that reports that nothing is served while the service cannot do its work."""
 
     def __init__(self, gate: _Gate) -> None:
         super().__init__()
@@ -243,7 +236,7 @@ class _Health(health.HealthServicer):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class _Place:
-    """What a caller has of a server: calls under way, one at a time of them worked on, and so much a day."""
+    """A caller's place on a server: calls under way, only one of them worked on at a time, and a daily quota."""
 
     meter: Meter | None
     room: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(CALLS_PER_CALLER))
@@ -251,7 +244,7 @@ class _Place:
 
 
 class _Gate(grpc.ServerInterceptor):
-    """Lets a call through to its method, or refuses it."""
+    """The gate of a server: passes a call on to its method, or refuses it."""
 
     def __init__(self, run: str, deployed: Deployed | None, recorder: Recorder | None) -> None:
         self._run = run
@@ -262,7 +255,7 @@ class _Gate(grpc.ServerInterceptor):
             self._places = {caller: _Place(Meter(quota)) for caller, quota in deployed.admitted.items()}
 
     def admit(self, deployed: Deployed) -> None:
-        """Admit others than before; who stays keeps its calls that are under way, and what it has used of its quota."""
+        """Admit other callers; those who stay keep their calls under way, and their use of the quota."""
         places = self._places
         self._places = {
             caller: places.get(caller) or _Place(Meter(quota)) for caller, quota in deployed.admitted.items()
@@ -274,12 +267,12 @@ class _Gate(grpc.ServerInterceptor):
         self._deployed = deployed
 
     def is_ready(self) -> bool:
-        """Say whether the service can do its work."""
+        """Return whether the service can do its work."""
         return self._deployed is None or (not self._deployed.is_starting and self._deployed.is_ready())
 
     @property
     def calls_max(self) -> int:
-        """How many calls there can be: one caller that holds its own open must not keep the others out."""
+        """Most calls at a time: a caller that holds its own open must not keep the others out."""
         return len(self._places) * CALLS_PER_CALLER
 
     def intercept_service(
@@ -298,7 +291,7 @@ class _Gate(grpc.ServerInterceptor):
         return grpc.stream_unary_rpc_method_handler(self._unary(handler, method))
 
     def _check(self, caller: Caller | None, certificates: Iterable[bytes], method: str) -> Caller:
-        """Refuse who may not call, or no longer; the caller."""
+        """Return the caller; Refusal if it may not call, or no longer."""
         deployed = self._deployed
         try:
             hold = deployed is None or are_valid(certificates, deployed.revoked)
@@ -312,7 +305,7 @@ class _Gate(grpc.ServerInterceptor):
 
     @contextlib.contextmanager
     def _admitted(self, context: grpc.ServicerContext, check: Callable[[], Caller]) -> Iterator[Meter | None]:
-        """Hold the call's place while it is under way; what counts its bytes, in a deployment."""
+        """Hold the call's place while it is under way; yield the meter of its bytes, in a deployment."""
         caller = check()
         remaining = context.time_remaining()
         if remaining is None or remaining > DEADLINE_SECONDS_MAX + _ROUNDED_UP_SECONDS:
@@ -334,7 +327,7 @@ class _Gate(grpc.ServerInterceptor):
 
     @contextlib.contextmanager
     def _handled(self, context: grpc.ServicerContext, method: str) -> Iterator[_Bytes]:
-        """Let a call run if it may, and record how it ended; what its messages go through."""
+        """Run a call if it is allowed, and record its end; yield the path of its messages."""
         caller = identify(context)
         check = functools.partial(self._check, caller, certificates_of(context), method)
         recorded = self._recorded(context, caller, method)
@@ -346,7 +339,7 @@ class _Gate(grpc.ServerInterceptor):
             except Exception as error:
                 _end(context, method, error, recorded)
             finally:
-                recorded.ended(_CANCELLED)  # whoever asked has left in the middle of the answer
+                recorded.ended(_CANCELLED)  # the caller left in the middle of the answer
 
     @contextlib.contextmanager
     def _journalled(self, caller: Caller | None, method: str) -> Iterator[None]:
@@ -373,7 +366,7 @@ class _Gate(grpc.ServerInterceptor):
         return self._recorder.answering(peer, method, context.invocation_metadata())
 
     def _prompt(self, arriving: Iterator[bytes]) -> Iterator[bytes]:
-        """Let no call of a deployment be silent for long."""
+        """Limit the silence of a deployment's calls."""
         return arriving if self._deployed is None else _Prompt(arriving, self._deployed.silence_seconds)
 
     def _unary(self, handler: _Handler, method: str) -> Callable[..., Any]:
@@ -400,10 +393,7 @@ class _Gate(grpc.ServerInterceptor):
 
 @dataclass(frozen=True)
 class _Bytes:
-    """What the messages of a call go through: they are recorded in a game, and counted in a deployment.
-
-    A deployment's caller may be refused from any message on: whoever is revoked is not heard out.
-    """
+    """The path of a call's messages, recorded in a game, counted in a deployment, where each one checks the caller."""
 
     recorded: RecordedCall
     meter: Meter | None
@@ -421,7 +411,7 @@ class _Bytes:
 
 
 def _asker(handler: _Handler, method: str) -> Callable[[Iterator[bytes], _Bytes], Any]:
-    """Make what reads a request, or a stream of them, once the gate is passed: what does not decode has a reason."""
+    """Return a function that reads a request, or a stream of requests, after the gate; undecodable ones are refused."""
     deserialize: Callable[[bytes], Any] = handler.request_deserializer or bytes
     if handler.request_streaming and handler.request_deserializer is not None:
         message = message_type(method, is_request=True)
@@ -446,12 +436,11 @@ def _asker(handler: _Handler, method: str) -> Callable[[Iterator[bytes], _Bytes]
 
 
 class _Prompt:
-    """A call's messages, each of which has to come within a time; Refusal ``MESSAGE_LATE`` if one does not.
+    """A call's messages, each of which must come within a time; else Refusal ``MESSAGE_LATE``.
 
-    grpc's own iterator waits on a condition for as long as the call lasts, and cannot be told to give up: ``cancel``,
-    the one public way to end the wait, would not let the caller know why. This does
-    what that does, step by step, but for the end of the wait. Another thread that waits instead would cost each message
-    a change of threads: a sixth of what a small call takes.
+    grpc's own iterator waits as long as the call lasts, and its ``cancel`` would not let the caller know why. This
+    class does the iterator's steps, with another end of the wait. A waiting thread instead would cost each message a
+    change of threads: a sixth of a small call's time.
     """
 
     def __init__(self, arriving: Any, seconds: float) -> None:
@@ -474,7 +463,7 @@ class _Prompt:
         return message
 
     def _look(self, until: float) -> bytes | None:
-        """Wait for the message, holding grpc's condition; None if it has not come by then."""
+        """Return the message, waiting with grpc's condition held; None if it has not come by then."""
         while True:
             message: bytes | None = self._arriving._look_for_request()
             left = until - time.monotonic()
@@ -484,15 +473,15 @@ class _Prompt:
 
 
 def _to_the_end(arriving: Iterator[bytes]) -> Iterator[bytes]:
-    """Pass on a stream whose caller has said that it is whole; RpcError if the caller gave it up before that."""
+    """Yield a stream whose caller has marked its end; RpcError if the caller gave it up before."""
     yield from arriving
-    # A stream that is cancelled ends like a whole one if grpc tells of its end before it tells that the call is over.
-    # It tells both in this order and at once; what it is asked now it answers after both.
+    # A cancelled stream ends like a whole one if grpc reports its end before it reports that the call is over. It
+    # reports both in this order and at once; this request is answered after both.
     next(arriving, None)
 
 
 def _encoder(handler: _Handler) -> Callable[[Any], bytes]:
-    """Encode here rather than in grpc: the bytes that are recorded are those that travel."""
+    """Return the encoder of answers, used here rather than in grpc: the same bytes are recorded and sent."""
     encode: Callable[[Any], bytes] = handler.response_serializer or bytes
     return encode
 
@@ -507,13 +496,13 @@ def _not_yet(_: object, context: grpc.ServicerContext) -> None:
 
 
 def _end(context: grpc.ServicerContext, method: str, error: Exception, recorded: RecordedCall) -> None:
-    """End a call that raised: a refusal says its reason, a cancelled call is over already, the rest is ours."""
+    """End a call that raised: a refusal with its reason, a cancelled call silently, any other error as internal."""
     if isinstance(error, Refusal):
         journal.note(reason=error_pb2.Reason.Name(error.reason).removeprefix("REASON_"))
         recorded.ended(CATALOGUE[error.reason][0].value[0], error.reason)
         abort(context, error)
     if not context.is_active() or isinstance(error, grpc.RpcError):
-        # The caller hung up or its deadline passed while it was still sending: nobody is left to answer.
+        # The caller hung up or its deadline passed while it was still sending: nobody waits for an answer.
         raise error
     LOG.exception("%s failed", method)
     journal.note(reason="INTERNAL")

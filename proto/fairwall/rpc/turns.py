@@ -31,14 +31,7 @@ Play = TypeVar("Play")
 
 @dataclass(frozen=True)
 class Seat:
-    """A party's place in a run that it has entered.
-
-    Parameters
-    ----------
-    referee : to the referee, and whoever deals the game.
-    counterpart : where the service listens that the party is a client of; empty for nowhere.
-    recorder : of the party's transcript.
-    """
+    """A party's place in a run: channel to the referee, counterpart's address or "", credentials, recorder."""
 
     referee: grpc.Channel
     counterpart: str
@@ -46,7 +39,7 @@ class Seat:
     recorder: Recorder | None = None
 
     def reach(self, party: str) -> AbstractContextManager[grpc.Channel]:
-        """Open a channel to the counterpart, which must be that party; where it listens nowhere, calls alone fail."""
+        """Open a channel to the counterpart, which must be that party; without an address, only calls fail."""
         return channel.connect(self.counterpart or _NOWHERE, party, self.credentials, self.recorder)
 
 
@@ -55,7 +48,7 @@ class _Part(Protocol):
 
 
 def join(referee: RefereeServiceStub) -> game.JoinResponse:
-    """Enter the run; returns once every party's address is known."""
+    """Enter the run; return once every party's address is known."""
     while True:
         response: game.JoinResponse = referee.Join(
             game.JoinRequest(protocol_version=PROTOCOL_VERSION), timeout=CALL_SECONDS
@@ -66,21 +59,21 @@ def join(referee: RefereeServiceStub) -> game.JoinResponse:
 
 @contextmanager
 def enter(referee: str, credentials: Credentials, recorder: Recorder | None) -> Iterator[tuple[game.Game, Seat]]:
-    """Enter a referee's run, for as long as the context lasts: which game is played, and the party's seat."""
+    """Enter a referee's run while the context lasts; yield the game and the party's seat."""
     with channel.connect(referee, "referee", credentials, recorder) as connection:
         entered = join(RefereeServiceStub(connection))
         yield entered.game, Seat(connection, entered.counterpart_address, credentials, recorder)
 
 
 def choose(games: Mapping[game.Game, Play], played: game.Game) -> Play:
-    """Choose how a party plays a game; UserError if it does not know the game."""
+    """Return a party's way to play a game; UserError for an unknown game."""
     if played not in games:
         raise UserError(f"the referee plays game {played}, which this version of the party does not know")
     return games[played]
 
 
 def wait_for_the_end(seat: Seat) -> None:
-    """Sit a game out that deals this party nothing."""
+    """Wait until the end of a game that deals this party nothing."""
     referee = RefereeServiceStub(seat.referee)
     while referee.AwaitEnd(game.AwaitEndRequest(), timeout=CALL_SECONDS).turn == game.TURN_WAIT:
         pass
@@ -89,17 +82,16 @@ def wait_for_the_end(seat: Seat) -> None:
 def deals(
     take: Callable[..., Iterator[_Part]], request: Callable[..., Message]
 ) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
-    """Pull deals until the run is over, each with the arrays that it announces, by the names of the announcing fields.
+    """Yield deals until the run is over, each with its announced arrays, by the names of the announcing fields.
 
-    `take` is the referee's method, which streams a deal's parts, and `request` makes what it is asked with of the id of
-    the last deal.
+    `take` is the referee's method, which streams a deal's parts; `request` makes its argument from the last deal's id.
     """
     last = ""
     while True:
         parts = take(request(after_deal_id=last), timeout=CALL_SECONDS)
         first: Any = next(parts)
         if first.WhichOneof("part") == "turn":
-            next(parts, None)  # nothing follows, and the call has ended on both sides
+            next(parts, None)  # nothing follows; the call has then ended on both sides
             if first.turn == game.TURN_OVER:
                 return
             continue
@@ -110,10 +102,9 @@ def deals(
 
 
 def collect(announcement: Message, parts: Iterable[_Part]) -> dict[str, NDArray[Any]]:
-    """Assemble the arrays that a message announces in its ArrayHeader fields from the ``<field>_chunk`` parts after it.
+    """Return the arrays that a message announces in its ArrayHeader fields, from the ``<field>_chunk`` parts after it.
 
-    A field that is not set announces nothing; messages within the message announce theirs. ArrayError if a chunk
-    belongs to no announced array, or an array is longer or shorter than announced.
+    ArrayError if a chunk belongs to no announced array, or an array is longer or shorter than announced.
     """
     arriving = {name: ArrivingArray(header) for name, header in announced(announcement)}
     for part in parts:
@@ -126,7 +117,7 @@ def collect(announcement: Message, parts: Iterable[_Part]) -> dict[str, NDArray[
 
 
 def announced(message: Message) -> Iterator[tuple[str, array_pb2.ArrayHeader]]:
-    """Give the arrays that a message announces, or messages within it, each by the name of its field."""
+    """Yield the arrays that a message, or messages within it, announces, with the names of their fields."""
     for field, value in message.ListFields():
         if isinstance(value, array_pb2.ArrayHeader):
             yield field.name, value
@@ -135,5 +126,5 @@ def announced(message: Message) -> Iterator[tuple[str, array_pb2.ArrayHeader]]:
 
 
 def generator(seed: bytes) -> np.random.Generator:
-    """Make a party's own random generator from the seed it was dealt."""
+    """Return a party's own random generator, from its dealt seed."""
     return np.random.default_rng(int.from_bytes(seed, "big"))

@@ -1,4 +1,4 @@
-"""An array that a caller streams up: a message that announces it, then its bytes, chunk by chunk."""
+"""An array that a caller streams: a message that announces it, then its bytes, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANY_BYTES = 1 << 32
 
 
 def header_of(requests: Iterator[Any]) -> Any:
-    """Take the header that begins a stream; Refusal ``REQUEST_MALFORMED`` if it begins otherwise, or is empty."""
+    """Return the header at the start of a stream; Refusal ``REQUEST_MALFORMED`` if there is none."""
     first = next(requests, None)
     if first is None or first.WhichOneof("part") != "header":
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
@@ -25,13 +25,7 @@ def header_of(requests: Iterator[Any]) -> Any:
 
 
 def parts_after(sizes: Iterable[int], requests: Iterator[Any], part: str) -> list[bytes]:
-    """Take byte strings of the sizes that a header announced, one after the other in what the rest of a stream brings.
-
-    Raises
-    ------
-    Refusal
-        ``REQUEST_MALFORMED`` if another part comes, or not as many bytes as were announced.
-    """
+    """Return byte strings of these sizes from the rest of a stream; Refusal ``REQUEST_MALFORMED`` if it has others."""
     starts, found = list(accumulate(sizes, initial=0)), bytearray()
     for request in requests:
         if request.WhichOneof("part") != part or len(found) > starts[-1]:
@@ -45,14 +39,9 @@ def parts_after(sizes: Iterable[int], requests: Iterator[Any], part: str) -> lis
 def array_after(
     header: array_pb2.ArrayHeader, requests: Iterator[Any], part: str, limit_bytes: int = _ANY_BYTES
 ) -> NDArray[np.generic]:
-    """Take the array that the header announced and the rest of a stream brings, each message some bytes in one part.
+    """Return the announced array from the rest of a stream; Refusal ``REQUEST_MALFORMED`` if it has other bytes.
 
-    More than the limit is refused before memory is set aside.
-
-    Raises
-    ------
-    Refusal
-        ``REQUEST_MALFORMED`` if another part comes, or not the bytes that were announced.
+    More bytes than the limit are refused before memory is allocated.
     """
     try:
         arriving = ArrivingArray(header, limit_bytes)

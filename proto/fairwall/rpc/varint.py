@@ -5,19 +5,13 @@ from __future__ import annotations
 from mmap import mmap
 
 _BITS = 70
-"""What ten bytes hold: more than any number of the protocol."""
+"""Bits of ten bytes: more than any number of the protocol."""
 
 
 def read_varint(data: bytes | memoryview | mmap, at: int) -> tuple[int, int]:
-    """Read a number.
+    """Return a number, and the position after it; IndexError if it does not end within the data and ten bytes.
 
-    IndexError if the data end within it, or it does not end after ten bytes: to read on would take a sender's megabytes
-    for one number, in a time that grows with their square.
-
-    Returns
-    -------
-    number, after : int
-        The number, and where the next byte is.
+    To read on would take a sender's megabytes for one number, in a time that grows with their square.
     """
     number = shift = 0
     while shift < _BITS:
@@ -31,7 +25,7 @@ def read_varint(data: bytes | memoryview | mmap, at: int) -> tuple[int, int]:
 
 
 def varint(number: int) -> bytes:
-    """Write a number, at least 0, in as few bytes as it takes."""
+    """Return a number, at least 0, in as few bytes as possible."""
     digits = bytearray()
     while number >= 0x80:
         digits.append(number & 0x7F | 0x80)

@@ -1,7 +1,6 @@
-"""Whose call is worked on: of one caller's calls one at a time, so that who makes many waits for itself.
+"""Turns of a caller's calls: one is worked on at a time, so that a caller of many waits for itself.
 
-All threads of a server share one interpreter, which gives them turns whosever calls they answer. A caller with eight
-threads would have eight turns for each one of a caller with one.
+The interpreter gives turns to threads, not to callers: eight threads of one caller would have eight turns.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _held: ContextVar[threading.Lock | None] = ContextVar("held", default=None)
 
 @contextmanager
 def working(turn: threading.Lock) -> Iterator[None]:
-    """Work on a call, once the caller whose turn this is has no other that is worked on."""
+    """Work on a call in the body, once no other call of the same caller is worked on."""
     with turn:
         token = _held.set(turn)
         try:

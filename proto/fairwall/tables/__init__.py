@@ -1,1 +1,1 @@
-"""Tables of people: from a file to named columns, and from those to groups and labels by the columns' roles."""
+"""Tables of people: from files to named columns, and from columns to groups and labels by the columns' roles."""

@@ -1,7 +1,7 @@
-"""Reads CSV a block at a time, with the column types that pyarrow finds when it reads a whole file at once.
+"""Read CSV a block at a time, with the column types that pyarrow finds when it reads a whole file at once.
 
-pyarrow's reader of whole files keeps every byte until the end; its stream keeps to the types of the first block. Where
-a later block does not fit these, the file is read again as bytes, and each column's type is found from all of them.
+pyarrow's reader of whole files keeps every byte until the end; its stream keeps the types of the first block. If a
+later block does not fit these types, the file is read again as bytes, and each column's type is found from all blocks.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 def header(path: Path, name: str) -> list[str]:
-    """Read the columns' names; ``name`` is what an error calls the file."""
+    """Return the columns' names; ``name`` is the file's name in errors."""
     with _stream(path, name) as stream:
         return list(stream.schema.names)
 
 
 def read(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int], None]) -> pa.Table:
-    """Read some columns, which occur in the header, each once; ``name`` is what an error calls the file.
+    """Read some columns, each once in the header; ``name`` is the file's name in errors.
 
-    After each block `kept` is told how many rows there are, and how many bytes are kept; it may end the reading.
-    DataError for the first row that has another number of fields than the header; pyarrow.ArrowException or OSError.
+    `kept` is called after each block with the rows and bytes so far, and may end the reading. DataError for a row with
+    another number of fields than the header; pyarrow.ArrowException or OSError.
     """
     import pyarrow as pa
 
@@ -39,7 +39,7 @@ def read(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int
 
 
 def read_text(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int], None]) -> pa.Table:
-    """Read some columns as `read` does, but as text, as it is spelt."""
+    """Read some columns as `read` does, but as text, in the file's spelling."""
     import pyarrow as pa
 
     return _as_the_first_block(path, name, columns, kept, pa.string())
@@ -63,7 +63,7 @@ def _as_the_first_block(
 def _as_all_blocks(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int], None]) -> pa.Table:
     import pyarrow as pa
 
-    # The bytes of a block's distinct values once, and for each row which of them it has.
+    # The bytes of a block's distinct values once, and each row's index into these.
     blocks: list[list[pa.DictionaryArray]] = [[] for _ in columns]
     rows = size = 0
     with _stream(path, name, columns, pa.binary()) as stream:
@@ -73,13 +73,13 @@ def _as_all_blocks(path: Path, name: str, columns: Sequence[str], kept: Callable
                 size += own[-1].nbytes
             rows += batch.num_rows
             kept(rows, size)
-    # One column after the other, so that only one is there both as bytes and as values.
+    # One column after the other, so that only one column exists both as bytes and as values.
     return pa.table([_typed(blocks.pop(0)) for _ in columns], names=list(columns))
 
 
 @contextmanager
 def _stream(path: Path, name: str, columns: Sequence[str] = (), kind: pa.DataType | None = None) -> Iterator[Any]:
-    """Open a file; without columns, for all of them; without a type, with those of the first block."""
+    """Open a file: all columns if none are given, with the first block's types if no type is given."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -92,11 +92,11 @@ def _stream(path: Path, name: str, columns: Sequence[str] = (), kind: pa.DataTyp
     try:
         with csv.open_csv(
             path,
-            # One thread, for the numbers of bad rows; several gain nothing on tables of this size.
+            # One thread, so that bad rows have numbers; several gain nothing on tables of this size.
             read_options=csv.ReadOptions(use_threads=False),
             parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
             convert_options=csv.ConvertOptions(
-                # As text, what stands for no value is left as it is spelt.
+                # In text, markers of missing values stay as spelt.
                 strings_can_be_null=not as_text,
                 include_columns=list(columns),
                 column_types={} if kind is None else dict.fromkeys(columns, kind),
@@ -113,7 +113,7 @@ def _stream(path: Path, name: str, columns: Sequence[str] = (), kind: pa.DataTyp
 
 
 def _typed(blocks: Sequence[pa.DictionaryArray]) -> pa.ChunkedArray:
-    """Turn a column's bytes into values of the first type of pyarrow's that fits them all."""
+    """Return a column's bytes as values of pyarrow's first type that fits them all."""
     import pyarrow as pa
 
     distinct = _parsed([block.dictionary for block in blocks])
@@ -125,7 +125,7 @@ def _typed(blocks: Sequence[pa.DictionaryArray]) -> pa.ChunkedArray:
 
 
 def _parsed(texts: Sequence[pa.BinaryArray]) -> pa.Array:
-    """Let pyarrow read values as the fields of one column."""
+    """Return values as pyarrow reads the fields of one column."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import csv

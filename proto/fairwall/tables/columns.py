@@ -1,4 +1,4 @@
-"""A column as values of a kind that can be worked with, and as categories; `values` says what values mean."""
+"""A column as values of a type that can be encoded, and as categories; for the meaning of values see `values`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_COLUMNS_LISTED = 40
 
 @dataclass(frozen=True)
 class Column:
-    """Values of a type that can be encoded, and the words an error about them starts with."""
+    """Values of a type that can be encoded, and the beginning of an error about them."""
 
     where: str
     values: pa.ChunkedArray
@@ -31,7 +31,7 @@ class Column:
 
     @classmethod
     def of(cls, name: str, column: str, columns: pa.Table) -> Column:
-        """Take a column out of its table as text, booleans or numbers."""
+        """Return a column of a table as text, booleans or numbers."""
         import pyarrow as pa
         from pyarrow import types
 
@@ -46,7 +46,7 @@ class Column:
         return cls(where, values if any(is_it(kind) for is_it in texts) else values.cast(pa.string()), numeric=False)
 
     def numbers(self) -> NDArray[np.float64]:
-        """Return the values of a numeric feature, which must all be there."""
+        """Return the values of a numeric feature; DataError if some are missing."""
         numbers = self.floats()
         lacking = int((~np.isfinite(numbers)).sum())
         if lacking:
@@ -58,13 +58,13 @@ class Column:
 
     @property
     def commas(self) -> str:
-        """Say that text has numbers with decimal commas, and what to do; empty if it has none."""
+        """The end of an error about text: decimal commas, and the remedy; empty if the text has none."""
         first = next((value.as_py() for value in self.values if value.is_valid), None)
         written = isinstance(first, str) and re.fullmatch(r"\s*-?[0-9.]*,[0-9]+\s*", first)
         return ": it has decimal commas, write points" if written else ""
 
     def floats(self) -> NDArray[np.float64]:
-        """Return the values of a numeric column, NaN for those that are not there."""
+        """Return the values of a numeric column, NaN for missing ones."""
         import pyarrow as pa
 
         values = self.values.cast(pa.float64(), safe=False).combine_chunks()
@@ -73,14 +73,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Categories:
-    """A feature as its sorted distinct values, and for every row which of them it has."""
+    """A feature's sorted distinct values, and for every row the index of its value."""
 
     values: tuple[str, ...]
     codes: NDArray[np.intp]
 
     @classmethod
     def of(cls, column: Column) -> Categories:
-        """Count nulls as one more value."""
+        """Return a column's categories; nulls are one more value."""
         encoded = column.values.combine_chunks().dictionary_encode(null_encoding="encode")
         distinct = encoded.dictionary.to_pylist()
         spelt = [MISSING if value is None else _spelt(value) for value in distinct]
@@ -91,7 +91,7 @@ class Categories:
 
 
 def plain(where: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Take a column's own values out of a dictionary or a view; DataError, which says where, for what has no text."""
+    """Return a column's values without a dictionary or a view; DataError, which says where, for values without text."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -118,13 +118,13 @@ def plain(where: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def by_dlpack(values: pa.Array) -> NDArray[Any]:
-    """Look at numbers without nulls; pyarrow's own way to NumPy imports pandas, a third of a server's start."""
+    """Return numbers without nulls as an array; pyarrow's own way imports pandas, a third of a server's start."""
     numbers: NDArray[Any] = np.from_dlpack(values)
     return numbers
 
 
 def chosen_rows(table: pa.Table, chosen: NDArray[np.bool_]) -> pa.Table:
-    """Take the rows of a table that are chosen; a mask of NumPy's would import pandas."""
+    """Return the chosen rows of a table; a mask of NumPy's would import pandas."""
     import pyarrow as pa
 
     bits = pa.py_buffer(np.packbits(chosen, bitorder="little"))
@@ -132,7 +132,7 @@ def chosen_rows(table: pa.Table, chosen: NDArray[np.bool_]) -> pa.Table:
 
 
 def _spelt(value: str | bool | int | float) -> str:
-    """Write a value as a caller would: booleans in lower case, whole floats like integers."""
+    """Return a value as a caller would write it: booleans in lower case, whole floats like integers."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and np.isnan(value):
@@ -143,18 +143,18 @@ def _spelt(value: str | bool | int | float) -> str:
 
 
 def names_of(names: Sequence[str], most: int = MOST_COLUMNS_LISTED) -> str:
-    """List columns, or other names, on one line: the first of them where there are many."""
+    """Return names on one line, the first ones if there are many."""
     beyond = len(names) - most
     return listed(names[:most]) + (f" and {beyond} more" if beyond > 0 else "")
 
 
 def no_column(column: str, columns: Sequence[str]) -> str:
-    """Say that a table has no column of a name, and which it has."""
+    """Return an error for a column that a table lacks, with the columns that it has."""
     near = [each for each in columns if each.strip().casefold() == column.strip().casefold()]
     hint = f"; {near[0]!r} is spelt otherwise, white space and capitals count" if near else ""
     return f"no column {column!r}; its columns are {names_of(columns)}{hint}"
 
 
 def listed(words: Sequence[str]) -> str:
-    """Join words on one line, whatever they contain."""
+    """Return words joined on one line, whatever characters they contain."""
     return ", ".join(word if word.isprintable() else repr(word) for word in words)

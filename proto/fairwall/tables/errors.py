@@ -1,4 +1,4 @@
-"""What can be wrong with a table."""
+"""The error of a table."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from fairwall.errors import UserError
 
 
 class DataError(UserError):
-    """A table cannot be loaded as asked; the message is one line that says what would be right."""
+    """An error in a table or a request for it; the message is one line that says what would be right."""

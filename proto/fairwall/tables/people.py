@@ -1,4 +1,4 @@
-"""Who a table is about: which rows are in the two groups, and what those people got."""
+"""The people of a table: the rows in the two groups, and their labels."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 GROUPS, OUTCOMES = ("advantaged", "disadvantaged"), ("positive", "negative")
-"""What the two sides of the protected column, and of the label, are called wherever their values are named."""
+"""Names of the two sides of the protected column, and of the label."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rows of a file that are about nobody in either group: how many, of how many, and why."""
+    """Rows of a file that belong to neither group: their number, the number of all rows, and the reason."""
 
     rows: int
     of: int
     why: str
 
     def __str__(self) -> str:
-        """Say so in a line."""
+        """Return the numbers and the reason in one line."""
         return f"{self.rows:,} of {self.of:,} rows were left out: {self.why}"
 
 
@@ -41,12 +41,9 @@ class People:
 
     Attributes
     ----------
-    kept : ndarray of bool
-        (rows,): which rows of the file they are; the others are `left_out`, by reason.
-    labels, protected : ndarray of uint8
-        (people,): 1 is the favourable outcome, and the advantaged group.
-    told : tuple of str
-        Of the protected column and the label, which values are on which side, and how many rows have each. Secret.
+    kept : (rows,), which rows of the file are theirs; the others are `left_out`, by reason.
+    labels, protected : (people,), 1 for the favourable outcome, and for the advantaged group.
+    told : the values on each side of the protected column and of the label, with their numbers of rows. Secret.
     """
 
     kept: NDArray[np.bool_]
@@ -57,7 +54,7 @@ class People:
 
 
 def check_roles(name: str, columns: Sequence[str], roles: Roles) -> None:
-    """Make sure that a table has the columns that its roles name; DataError if not."""
+    """Raise DataError unless a table has the columns that its roles name."""
     for column in (roles.protected, roles.label, *roles.drop):
         if column not in columns:
             raise DataError(f"{name}: {no_column(column, columns)}")
@@ -66,14 +63,9 @@ def check_roles(name: str, columns: Sequence[str], roles: Roles) -> None:
 
 
 def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str] | None = None) -> People:
-    """Choose the rows of the two groups.
+    """Return the people of the two groups; missing values may be `imputed`, by column.
 
-    DataError if a column or value is not there, a group is empty, or a label is missing or never varies.
-
-    Parameters
-    ----------
-    name : what an error calls the table.
-    imputed : for the protected column or the label, which of its values stands where there is none.
+    DataError if a column or value is missing, a group is empty, or a label is missing or never varies.
     """
     check_roles(name, columns.column_names, roles)
     groups, outcomes = (
@@ -96,7 +88,7 @@ def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str
 
 
 def _left_out(groups: Values, kept: NDArray[np.bool_], roles: Roles) -> Iterator[LeftOut]:
-    """Say how many rows are in neither group, for want of a value and for another one."""
+    """Yield the rows of neither group: those without a value, and those with another one."""
     missing, named = groups.missing() & ~kept, several(roles.disadvantaged)
     neither = "not known" if named == OTHERS else f"neither {roles.advantaged} nor {' or '.join(named)}"
     for rows, why in ((missing, "missing"), (~kept & ~missing, neither)):
@@ -107,7 +99,7 @@ def _left_out(groups: Values, kept: NDArray[np.bool_], roles: Roles) -> Iterator
 def _labels(
     outcomes: Values, positive: NDArray[np.bool_], negative: NDArray[np.bool_], kept: NDArray[np.bool_], roles: Roles
 ) -> NDArray[np.uint8]:
-    """Return the labels of those who are kept, each of whom must have one of both."""
+    """Return the labels of the kept rows; DataError unless each has one and both occur."""
     unknown = int(outcomes.missing()[kept].sum())
     if unknown:
         raise DataError(f"{outcomes.where} has no value in {unknown:,} rows; every row needs a label")

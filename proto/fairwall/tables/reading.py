@@ -1,4 +1,4 @@
-"""From a file to named columns."""
+"""Read files as tables of named columns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FORMS: tuple[tuple[bytes, str], ...] = (
         for magic in (b"ARROW1", b"ORC", b"SQLite format 3\0")
     ),
 )
-"""How files of other kinds begin, what those are, and what to do with one."""
+"""First bytes of other kinds of files, the kind, and the remedy."""
 
 _TEXTS: tuple[tuple[bytes, str], ...] = (
     (rb"(?s).?\0", "text in UTF-16, or no text; save it as CSV in UTF-8"),
@@ -48,7 +48,7 @@ _TEXTS: tuple[tuple[bytes, str], ...] = (
 
 
 def header(path: Path, name: str) -> list[str]:
-    """Read the names of a file's columns; ``name`` is what an error calls the file. DataError if it is no table."""
+    """Return the names of a file's columns; ``name`` is the file's name in errors. DataError if it is no table."""
     with _readable(path, name):
         return blocks.header(path, name) if _is_csv(path) else _parquet_header(path)
 
@@ -56,20 +56,11 @@ def header(path: Path, name: str) -> list[str]:
 def read(
     path: Path, name: str, columns: Sequence[str] | None = None, *, as_text: bool | Collection[str] = False
 ) -> pa.Table:
-    """Read a CSV or Parquet file; memory grows with the columns that are kept, not with the file.
+    """Read a CSV or Parquet file, all columns by default; memory grows with these, not with the file.
 
-    pyarrow is imported here and not above: it takes longer than everything else a command line does at its start.
-    DataError if the file is no table, has no such column or has it twice, for the first row that is not as the header,
-    and as soon as the table grows too large.
-
-    Parameters
-    ----------
-    path, name : Path, str
-        Where the file is, and what an error calls it.
-    columns : which columns to keep, by default all of them.
-    as_text : bool, or collection of str
-        Leave the fields of a CSV file, or of some of its columns, as they are spelt, rather than find each column's
-        type.
+    pyarrow is imported here and not above, because it takes longer than the rest of a command's start. DataError if the
+    file is no table, lacks a column or has it twice, for the first row that does not fit the header, and as soon as the
+    table grows too large. ``as_text`` leaves the fields of a CSV file, or of these columns, as spelt.
     """
     there = header(path, name)
     wanted = there if columns is None else list(dict.fromkeys(columns))
@@ -107,16 +98,7 @@ def read(
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A column of text of a Parquet file, as an Arrow column, but read each time rather than held.
-
-    Parameters
-    ----------
-    path, name : Path, str
-        As of `read`.
-    column : str
-    type : pyarrow.DataType
-    rows : int
-    """
+    """A text column of a Parquet file, read each time instead of held; usable as an Arrow column."""
 
     path: Path
     name: str
@@ -128,7 +110,7 @@ class TextColumn:
         return self.rows
 
     def iterchunks(self) -> Iterator[pa.Array]:
-        """Give the column some rows at a time; DataError as of `read`."""
+        """Yield the column some rows at a time; DataError as of `read`."""
         from pyarrow import parquet
 
         with _readable(self.path, self.name), parquet.ParquetFile(self.path) as file:
@@ -136,16 +118,16 @@ class TextColumn:
                 yield batch.column(self.column)
 
     def whole(self) -> pa.ChunkedArray:
-        """Hold it after all."""
+        """Return the column in memory."""
         return read(self.path, self.name, [self.column])[self.column]
 
     def to_pylist(self) -> list[str | None]:
-        """Give each row's text."""
+        """Return each row's text."""
         return cast(list[str | None], self.whole().to_pylist())
 
 
 def column(path: Path, name: str, column: str) -> pa.ChunkedArray | TextColumn:
-    """Read one column, see `read`; text of a Parquet file only when it is looked at."""
+    """Read one column, see `read`; a text column of a Parquet file is read only when used."""
     from pyarrow import parquet, types
 
     if not _is_csv(path):
@@ -157,7 +139,7 @@ def column(path: Path, name: str, column: str) -> pa.ChunkedArray | TextColumn:
 
 
 def _batches(file: parquet.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Read some rows at a time; all groups of rows at once would keep their buffers until the last of them is read."""
+    """Yield some rows at a time; all row groups at once would keep their buffers until the last is read."""
     for group in range(file.num_row_groups):
         yield from file.iter_batches(row_groups=[group], columns=list(columns))
 
@@ -168,7 +150,7 @@ def _is_csv(path: Path) -> bool:
 
 @contextmanager
 def _readable(path: Path, name: str) -> Iterator[None]:
-    """Say in one line why a file cannot be read."""
+    """Raise DataError, in one line, if a file cannot be read in the body."""
     import pyarrow as pa
 
     try:
@@ -184,7 +166,7 @@ def _readable(path: Path, name: str) -> Iterator[None]:
             raise DataError(f"{name}: {form}")
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeError) as error:
-        # The library's own words may quote a row, and rows are about people.
+        # The library's own message may quote a row, and rows are about people.
         reason = getattr(error, "strerror", None) or (
             "it is not well-formed CSV in UTF-8; it may be in Latin-1 (Windows-1252), or cut short; save it in UTF-8"
             if _is_csv(path)
@@ -194,7 +176,7 @@ def _readable(path: Path, name: str) -> Iterator[None]:
 
 
 def _another_form(path: Path) -> str:
-    """Say what a file looks like that is not what its name says, and what to do; nothing of one that may be that."""
+    """Return the apparent kind of a file that contradicts its name, and the remedy; empty if none is apparent."""
     with path.open("rb") as file:
         start = file.read(_START)
     if not start:
@@ -209,7 +191,7 @@ def _another_form(path: Path) -> str:
         if not start.startswith(b"\x1f\x8b"):
             return "it is not compressed by gzip; let its name end in .csv"
         start = b"?"
-        with gzip.open(path) as unpacked, contextlib.suppress(EOFError, zlib.error):  # which reading says
+        with gzip.open(path) as unpacked, contextlib.suppress(EOFError, zlib.error):  # reading reports these
             start = unpacked.read(_START)
         if not start:
             return "is empty"
@@ -227,7 +209,7 @@ def _another_form(path: Path) -> str:
 def _parquet_header(path: Path) -> list[str]:
     from pyarrow import parquet
 
-    # ParquetFile rather than read_table, which would take folders called "a=1" on the way for columns.
+    # ParquetFile, because read_table would take folders called "a=1" in the path for columns.
     with parquet.ParquetFile(path) as file:
         return list(file.schema_arrow.names)
 
@@ -244,5 +226,5 @@ def _parquet(path: Path, columns: Sequence[str], kept: Callable[[int, int], None
             batches.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes
             kept(rows, size)
-    # A column called "a" comes with those called "a.b", if there are any.
+    # A column called "a" comes with the columns called "a.b", if there are any.
     return pa.Table.from_batches(batches).select(list(columns)) if batches else pa.table({})

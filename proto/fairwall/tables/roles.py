@@ -1,4 +1,4 @@
-"""Which column of a table plays which part."""
+"""Roles of a table's columns: protected, label, dropped."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ from fairwall.tables.values import several
 
 @dataclass(frozen=True)
 class Roles:
-    """The parts as they will be played.
+    """The protected column and the label, and the meaning of their values.
 
     Attributes
     ----------
-    protected, label : str
-        The two columns that are never features.
-    advantaged, positive : str or None
-        The value of each that counts as 1; None says that a value is still owed.
-    disadvantaged, negative : str, tuple of str or None
-        The values of each that count as 0; None is the other one of two, see `fairwall.tables.values.Values.sides`.
-    drop : tuple of str
-        Further columns that are not features.
-    also : tuple of str
-        Further values of the protected column that count as 1.
-    missing_values : tuple of str
-        Texts that stand for no value, besides those that always do.
+    protected, label : the two columns that are never features.
+    advantaged, positive : the value of each that counts as 1; None if it is still to be given.
+    disadvantaged, negative : the values of each that count as 0; None for the other one of two, see
+        `fairwall.tables.values.Values.sides`.
+    drop : further columns that are not features.
+    also : further values of the protected column that count as 1.
+    missing_values : texts that stand for no value, besides the usual ones.
     """
 
     protected: str
@@ -38,7 +33,7 @@ class Roles:
     missing_values: tuple[str, ...] = ()
 
     def named(self, column: str) -> tuple[str, ...]:
-        """Return the values of a column that are named."""
+        """Return the named values of a column, the protected one or the label."""
         if column == self.protected:
             return (*several(self.advantaged), *self.also, *several(self.disadvantaged))
         return (*several(self.positive), *several(self.negative))

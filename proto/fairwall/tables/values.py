@@ -1,6 +1,6 @@
-"""What values mean, however a file spells them: which are one, which stand for none, and which for an unknown one.
+"""The meaning of values, whatever a file's spelling: equality, missing values, and unknown ones.
 
-A policy, a scenario and a plan name values; a file of CSV has them as text, and one of Parquet perhaps as numbers. Both
+A policy, a scenario and a plan name values; a CSV file has them as text, and a Parquet file perhaps as numbers. Both
 mean the same by one rule, which docs/serving.md states: `meaning`, `is_missing` and `is_unknown`.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_VALUES_LISTED = 20
 OTHERS = ("\0",)
-"""Stands for every other value, where a table's own format says that these belong together; no text has this."""
+"""Stands for every other value, if a table's own format groups the others; no text equals it."""
 
 # fmt: off
 _MISSING = frozenset((
@@ -33,13 +33,13 @@ _MISSING = frozenset((
     "n.a.", "n/a", "na", "nan", "nat", "nil", "none", "null",
 ))
 # fmt: on
-"""Texts that stand for no value, in small letters: pyarrow's for CSV, and what pandas, R, SAS and people write."""
+"""Texts that stand for no value, in lower case: pyarrow's for CSV, and those of pandas, R, SAS and people."""
 
 _EDGE = "[\t-\r\x1c- \x85\xa0\xad\u1680\u2000-\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff]*"
-"""White space, and what takes no room, such as a byte order mark."""
+"""White space, and characters of no width, such as a byte order mark."""
 
 NOTHING = f"(?i)^{_EDGE}(?:{'|'.join(map(re.escape, sorted(_MISSING)))}){_EDGE}$"
-"""A text that stands for no value, also as Arrow's functions search for it."""
+"""A text that stands for no value; Arrow's functions search for it too."""
 
 _NOTHING, _EDGES = re.compile(NOTHING), re.compile(f"^{_EDGE}|{_EDGE}$")
 _NUMERAL = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]{0,300})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
@@ -57,14 +57,14 @@ _NOT_KNOWN = re.compile(
     f"(?: (?:or )?(?:unknown|race|sex|gender|ethnicity|not (?:{_NO})))*"
 )
 _TURNED_DOWN = re.compile("(?:decline|refuse)[ds]?", re.IGNORECASE)
-"""What is unknown of a person, and known of an application."""
+"""Answers that are unknown of a person, and known of an application."""
 
 
 def meaning(text: str) -> str:
-    """Return the one spelling of what a text means: a number, a boolean and a moment have one, other text is itself.
+    """Return the one spelling of a text's meaning: numbers, booleans and moments have one, other text is itself.
 
-    White space around it does not count, nor how letters are composed. A numeral with a 0 too many before it is text:
-    0101 and 101 are two values, 1 and 1.0 are one.
+    White space at the ends and the composition of letters do not count. A numeral with an extra leading 0 is text: 0101
+    and 101 are two values, 1 and 1.0 are one.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
@@ -87,17 +87,17 @@ def meaning(text: str) -> str:
 
 
 def is_missing(text: str) -> bool:
-    """Tell whether a text stands for no value."""
+    """Return whether a text stands for no value."""
     return _NOTHING.search(text) is not None
 
 
 def is_unknown(text: str) -> bool:
-    """Tell whether a value says that the value is not known, as "Race Not Available" does, or stands for none."""
+    """Return whether a text says that the value is not known, as "Race Not Available" does, or stands for none."""
     return is_missing(text) or _NOT_KNOWN.fullmatch(re.sub(r"[\W_]+", " ", text.casefold()).strip()) is not None
 
 
 def favourable(classes: Sequence[Any], positive: object = None) -> int:
-    """Return which of two classes is the favourable one, 0 or 1; ValueError where that would be a guess."""
+    """Return the index of the favourable one of two classes, 0 or 1; ValueError if that would be a guess."""
     if len(classes) != 2:
         raise ValueError(f"a classifier must be fitted to two classes to be audited, and has {len(classes)}")
     named = [str(each) for each in classes]
@@ -114,13 +114,13 @@ def favourable(classes: Sequence[Any], positive: object = None) -> int:
 
 
 def several(values: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Take one value, several or none as a tuple."""
+    """Return one value, several or none as a tuple."""
     return () if values is None else (values,) if isinstance(values, str) else tuple(values)
 
 
 @dataclass(frozen=True)
 class Values:
-    """A column as its sorted distinct values, each by its `meaning`, and for every row which of them it has."""
+    """A column's sorted distinct values, by `meaning`, and for every row the index of its value."""
 
     where: str
     values: tuple[str, ...]
@@ -131,9 +131,9 @@ class Values:
     def of(
         cls, name: str, column: str, columns: pa.Table, named: Sequence[str] = (), missing: Sequence[str] = ()
     ) -> Values:
-        """Take a column of a table; a text that stands for no value is `MISSING`, unless it is one of those named.
+        """Return the values of a table's column; ``name`` is the table's in errors. DataError for another type.
 
-        `name` is what an error calls the table, and `missing` are further such texts. DataError for another type.
+        Texts for no value, with those in ``missing``, become `MISSING`, unless ``named`` has them.
         """
         import pyarrow as pa
 
@@ -153,7 +153,7 @@ class Values:
         named: Sequence[str] = (),
         missing: Sequence[str] = (),
     ) -> Values:
-        """Make the same of texts, and of each row's place among them."""
+        """Return the values of texts, given each row's index into these."""
         kept = set(map(meaning, named)) - {MISSING}
         none = _MISSING | {meaning(each).casefold() for each in missing}
         meant = ["" if text is None else meaning(text) for text in texts]
@@ -164,11 +164,11 @@ class Values:
 
     @property
     def there(self) -> tuple[str, ...]:
-        """The values that some row has, but for `MISSING`."""
+        """The values that some row has, except `MISSING`."""
         return tuple(self.values[code] for code in np.unique(self.codes) if self.values[code] != MISSING)
 
     def having(self, *values: str) -> NDArray[np.bool_]:
-        """Tell which rows have one of some values, and refuse a value that no row has."""
+        """Return the rows that have one of some values; DataError for a value that no row has."""
         sought = list(map(meaning, values))
         if set(self.there) <= {"true", "false"}:
             sought = [{"1": "true", "0": "false"}.get(each, each) for each in sought]
@@ -181,11 +181,11 @@ class Values:
         return np.isin(self.codes, [self.values.index(each) for each in sought])
 
     def missing(self) -> NDArray[np.bool_]:
-        """Tell which rows have no value."""
+        """Return the rows that have no value."""
         return self.having(MISSING) if MISSING in self.values else np.zeros(len(self.codes), np.bool_)
 
     def filled(self, value: str | None) -> Values:
-        """Put a value that occurs where there is none; nothing where it is None."""
+        """Return the values with missing ones replaced by a value that occurs; unchanged for None."""
         if value is None:
             return self
         code = int(self.codes[self.having(value)][0])
@@ -194,10 +194,10 @@ class Values:
     def sides(
         self, ones: Sequence[str], zeros: Sequence[str], words: tuple[str, str]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Tell which rows have a value of one side, and which one of the other; a row may have neither.
+        """Return the rows with a value of one side, and those with one of the other; a row may be in neither.
 
-        Without zeros the one value that is left is the other side, which `words` name. DataError if a value is not
-        there or on both sides, or without zeros several are left, or one that says that the value is not known.
+        Without zeros the only other value is the other side. DataError if a value is missing or on both sides, or if,
+        without zeros, there are several other values or the only one says that the value is not known.
         """
         one, named = self.having(*ones), " or ".join(map(repr, ones))
         others = tuple(value for value in replace(self, codes=self.codes[~one]).there)
@@ -221,7 +221,7 @@ class Values:
         return one, zero
 
     def counted(self, one: NDArray[np.bool_], zero: NDArray[np.bool_], words: tuple[str, str]) -> str:
-        """Say which values are on which side, and how many rows have each; who holds the table alone may read that."""
+        """Return the values on each side, with numbers of rows, as text that only the table's holder may read."""
         parts = []
         for word, rows in (*zip(words, (one, zero), strict=True), ("neither", ~one & ~zero)):
             codes, counts = np.unique(self.codes[rows], return_counts=True)
@@ -231,7 +231,7 @@ class Values:
         return f"{self.where}: {'; '.join(parts)}"
 
     def known(self, few: int = 2) -> str:
-        """List the values where they are few, or categories; only count them where they may be what rows are about."""
+        """Return the values if they are few, or categories; only their number if they may identify rows."""
         if len(self.values) > min(MOST_VALUES_LISTED, max(len(self.codes) // 2, few)):
             return f"it has {len(self.values):,} different values in {len(self.codes):,} rows"
         return f"its values are {listed(self.values)}"

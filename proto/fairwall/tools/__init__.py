@@ -1,1 +1,1 @@
-"""Audits where people work: in scikit-learn's searches, in pytest, in MLflow, in asyncio. Each module has its tool."""
+"""Audits inside other tools: scikit-learn's searches, pytest, MLflow, asyncio; a module for each."""

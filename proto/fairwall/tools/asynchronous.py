@@ -1,7 +1,7 @@
 """`AsyncAuditClient`: `fairwall.client.AuditClient` for asyncio, with the same answers.
 
-It asks in threads of its own. gRPC's asyncio interface would do without, but loses why a call was refused where the
-refusal comes while predictions are still sent (https://github.com/grpc/grpc/issues/36066).
+Calls run in the client's own threads. gRPC's asyncio interface needs none, but loses the reason of a refusal that comes
+while predictions are still sent (https://github.com/grpc/grpc/issues/36066).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from fairwall.client.audit_client import AuditClient
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 _CALLS = 8
-"""As many as a service takes of one caller at a time: what is beyond them waits here, and is not refused there."""
+"""Calls that a service takes of one caller at a time: further calls wait here, and are not refused there."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -30,28 +30,19 @@ def _in_thread(
     method: Callable[Concatenate[AuditClient, _P], _T],
 ) -> Callable[Concatenate[AsyncAuditClient, _P], Coroutine[Any, Any, _T]]:
     @wraps(method)
-    async def ask(self: AsyncAuditClient, /, *asked: _P.args, **named: _P.kwargs) -> _T:
-        call = partial(method, self._audits, *asked, **named)
+    async def ask(self: AsyncAuditClient, /, *arguments: _P.args, **named: _P.kwargs) -> _T:
+        call = partial(method, self._audits, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     return ask
 
 
 class AsyncAuditClient:
-    """Asks a deployment's compliance service about models, while the event loop does other things.
+    """A client of a compliance service that lets the event loop run while it waits.
 
     Every method of `AuditClient` that asks is here, with its parameters, answers and errors. A call whose task is
-    cancelled goes on, and is charged: the same request under the same id finds its answer.
-
-    Parameters
-    ----------
-    address, credentials, data : str or sequence of str, str or Path, str or None
-        As `AuditClient`'s.
-
-    Raises
-    ------
-    fairwall.rpc.identity.CredentialsError
-        If the folder does not hold credentials that can be used.
+    cancelled goes on, and is charged: the same request under the same id gets its answer. The constructor's parameters
+    and errors are those of `AuditClient` too.
     """
 
     def __init__(self, address: str | Sequence[str], credentials: str | Path, *, data: str | None = None) -> None:
@@ -67,7 +58,7 @@ class AsyncAuditClient:
         await self.close()
 
     async def close(self) -> None:
-        """Hang up; calls that are under way end as `AuditUnavailable`."""
+        """Close the connection; calls under way end as `AuditUnavailable`."""
         self._audits.close()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 

@@ -1,4 +1,4 @@
-"""A question about one fitted classifier: what it predicts of the test set, and how large its gap may be."""
+"""Audits of one fitted classifier: its predictions for the test set, and the size of its gap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairwall.laws.metric import find_metric
 from fairwall.tables.values import favourable
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 Response = Literal["decisions", "probabilities"]
 
@@ -33,31 +33,30 @@ def ask_about(
     response: Response = "decisions",
     positive: object = None,
 ) -> Answer:
-    """Ask about a classifier, once and for all: asked about the same predictions again, it costs nothing.
+    """Ask about a classifier, once and for all: asking again about the same predictions costs nothing.
 
     Parameters
     ----------
     classifier : object
         Fitted, with ``classes_`` (two) and ``predict`` or ``predict_proba``, as scikit-learn has them.
     X : frame or array, shape (people, features)
-        The rows of compliance's test set. A frame's labels are the ids, unless pandas made them to count the rows, and
-        agree with ``ids`` and ``table``.
+        The rows of compliance's test set. A frame's labels are the ids, unless they are pandas' default, and agree with
+        ``ids`` and ``table``.
     metric : str
         A difference, such as "sp" or "eo".
     epsilon : float
-        What predictions cost that were not asked about before.
+        Epsilon of new predictions; those asked about before are free.
     ids, table, by : sequence of object or None, Any, str
-        Whose the rows are, and which column gaps are by, as in `AuditClient.ask`.
+        The rows' identity, and the protected column, as in `AuditClient.ask`.
     response : {"decisions", "probabilities"}
-        What is audited: whether it decides for the favourable class, or the probability of that.
+        The audited predictions: decisions for the favourable class, or its probability.
     positive : object
-        The favourable one of ``classes_``; 1 of 0 and 1, and true of false and true, need no word.
+        The favourable one of ``classes_``; not needed for 0 and 1, or false and true.
 
     Raises
     ------
     ValueError, AuditRefused, AuditUnavailable
-        As `AuditClient.ask`; and ValueError for a classifier of other than two classes, or if nobody says which of them
-        is the favourable one.
+        As `AuditClient.ask`; and ValueError for a classifier of other than two classes, or an unknown favourable class.
     """
     check_difference(metric)
     predictions = predictions_of(classifier, X, response, positive=positive)
@@ -65,17 +64,16 @@ def ask_about(
 
 
 def predictions_of(classifier: Any, X: Any, response: Response = "decisions", *, positive: object = None) -> Any:
-    """Return what a classifier predicts for rows, shape (people,), labelled as a frame's rows are; else as `ask_about`.
+    """Return a classifier's predictions for rows, shape (people,), labelled as a frame's rows; else as `ask_about`.
 
-    Raises ValueError for a classifier of other than two classes, or of which nobody says what is favourable, and for
-    one that fails.
+    ValueError for a classifier that fails, is of other than two classes, or has an unknown favourable class.
     """
     predictions, labels = _predictions(classifier, X, response, positive), labels_of(X)
     return predictions if labels is None else sys.modules["pandas"].Series(predictions, labels)
 
 
 def check_difference(metric: str) -> None:
-    """Refuse a metric that is no difference between groups, whose best value is 0; ValueError."""
+    """Raise ValueError for a metric that is no difference between groups, whose best value is 0."""
     if not find_metric(metric).bounded:
         raise ValueError(
             f"metric {metric} is a ratio: its best value is not 0, which this seeks; choose a gap, such as sp"
@@ -83,12 +81,12 @@ def check_difference(metric: str) -> None:
 
 
 def size(answer: Answer) -> float:
-    """Return how large the first model's gap is, whoever is ahead, noise included."""
+    """Return the absolute value of the first model's gap, noise included."""
     return float(abs(answer.gaps[0]))
 
 
 def largest(answer: Answer) -> float:
-    """Return how large the first model's exact gap may be, by its interval that is guaranteed; NaN where none is."""
+    """Return a bound on the first model's exact absolute gap, by its guaranteed interval; NaN without one."""
     return float(max(abs(answer.low[0]), abs(answer.high[0])))
 
 
@@ -99,7 +97,7 @@ def _predictions(classifier: Any, X: Any, response: Response, positive: object) 
         if response == "probabilities":
             return np.asarray(classifier.predict_proba(X))[:, place]
         return (np.asarray(classifier.predict(X)) == classes[place]).astype(np.float64)
-    except Exception as error:  # whose text may quote a row
+    except Exception as error:  # its text may quote a row
         raise ValueError(
             f"the classifier does not predict for these rows ({type(error).__name__}): call it yourself to see why"
         ) from None

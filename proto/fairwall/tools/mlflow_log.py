@@ -1,4 +1,4 @@
-"""Logs an answer of compliance to MLflow: the gaps, how sure they are, and what they cost."""
+"""Log an answer of compliance to MLflow: the gaps, their intervals, and the costs."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import math
 from fairwall.client.gaps import Answer
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 
 def log_answer(answer: Answer, metric: str) -> None:
-    """Log an answer to the run that is active.
+    """Log an answer to the active run.
 
-    Numbers are metrics, ``audit_<metric>_gap``, ``_low``, ``_high``, ``_likely_low``, ``_likely_high`` and
-    ``_probability_above`` with the model's number in the batch as the step, and ``audit_epsilon_charged`` and
-    ``audit_epsilon_remaining``. What is not known is left out. The request id is the tag ``audit_<metric>_request``:
-    under it the answer can be had again, and found on the page of compliance's ledger.
-
-    Parameters
-    ----------
-    metric : str
-        What was asked for, such as "sp".
+    Numbers are metrics: ``audit_<metric>_gap``, ``_low``, ``_high``, ``_likely_low``, ``_likely_high`` and
+    ``_probability_above``, with the model's number in the batch as the step, and ``audit_epsilon_charged`` and
+    ``audit_epsilon_remaining``. Unknown numbers are left out. The request id is the tag ``audit_<metric>_request``: the
+    id gets the same answer again, and finds it on the page of compliance's ledger. ``metric`` is such as "sp".
     """
     import mlflow
 

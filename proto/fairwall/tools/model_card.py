@@ -1,4 +1,4 @@
-"""What an answer of compliance says of a model, as text for its model card."""
+"""Write an answer of compliance about a model as text for its model card."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from fairwall.laws.group_tables import spelled
 from fairwall.laws.metric import find_metric
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 
 def model_card(answer: Answer, name: str, *, model: int = 0, on: date | None = None) -> str:
-    """Write a card's front matter in YAML, with a ``model-index`` as Hugging Face reads it, and a section in Markdown.
+    """Return a card's front matter in YAML, with a ``model-index`` as Hugging Face reads it, and a section in Markdown.
 
     Parameters
     ----------
     answer : Answer
         To a question that was asked ``once``, so that it has a digest of the predictions.
     name : str
-        The model's, on one line.
+        The model's name, on one line.
     model : int
-        Its number in the batch, from 0.
+        The model's number in the batch, from 0.
     on : date, optional
-        When it was answered; by default today, in UTC.
+        The date of the answer; by default today, in UTC.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def _quoted(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Write a number as YAML 1.1 reads it back: with a point, before an exponent too."""
+    """Return a number that YAML 1.1 reads back: with a point, before an exponent too."""
     if not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     text = repr(value)

@@ -1,4 +1,4 @@
-"""A plugin for pytest: the fixture ``audit``, by which a team's tests ask how large a model's gap is.
+"""A plugin for pytest: the fixture ``audit``, with which a team's tests measure a model's gap.
 
 ``pytest_plugins = ["fairwall.tools.pytest_plugin"]`` in the outermost conftest.py loads it.
 """
@@ -20,7 +20,7 @@ from fairwall.laws.group_tables import spelled
 from fairwall.tools.classifiers import ask_about, largest, predictions_of, size
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 _OPTIONS = {
     "audit_address": "where compliance's service is, host:port",
@@ -34,10 +34,10 @@ _OPTIONS = {
 
 
 class Told(float):
-    """A number that says, where an assertion fails, what it is about, how sure it is, and what it cost."""
+    """A number whose failed assertion shows the subject, the interval and the cost."""
 
     def __new__(cls, value: float, about: str) -> Self:
-        """Make a number of a text that has nothing of anybody in it."""
+        """Make a number, with a text that contains nothing about any person."""
         told = super().__new__(cls, value)
         told._about = about
         return told
@@ -50,16 +50,16 @@ class Told(float):
 
 @dataclass(frozen=True)
 class Audit:
-    """Questions about classifiers, each of which is paid for once.
+    """Questions about classifiers, each paid for once.
 
-    Where the budget does not cover a question, the test fails or is skipped, with one line.
+    If the budget does not cover a question, the test fails or is skipped, with one line.
 
     Parameters
     ----------
     table : frame
         The test set, see ``audit_table``.
     when_exhausted : {"fail", "skip"}
-        What becomes of a test whose question the budget does not cover.
+        The outcome of a test whose question the budget does not cover.
     positive : str or None
         The favourable class, see ``audit_positive``.
     """
@@ -71,7 +71,7 @@ class Audit:
     positive: str | None = field(default=None, repr=False)
 
     def gap(self, metric: str, classifier: Any, X: Any = None, *, by: str = "", name: str | None = None) -> float:
-        """Return how large a classifier's gap is, whoever is ahead, noise included.
+        """Return the absolute value of a classifier's gap, noise included.
 
         Parameters
         ----------
@@ -80,11 +80,11 @@ class Audit:
         classifier : object
             See `fairwall.tools.classifiers.ask_about`; its decisions are audited.
         X : frame or array, optional
-            What it is given for the rows of the table; by default the columns that it was fitted to.
+            The classifier's input for the rows of the table; by default the columns that it was fitted to.
         by : str, optional
-            The column that gaps are by, where the policy has several, as of `AuditClient.ask`.
+            The protected column, if the policy has several, as of `AuditClient.ask`.
         name : str, optional
-            What a failed assertion calls the classifier; by default its class.
+            The classifier's name in a failed assertion; by default its class.
         """
         answer = self.ask(metric, classifier, X, by=by)
         return Told(size(answer), _about(answer, metric, _called(classifier, name)))
@@ -92,7 +92,7 @@ class Audit:
     def gap_at_most(
         self, metric: str, classifier: Any, X: Any = None, *, by: str = "", name: str | None = None
     ) -> float:
-        """Return how large the exact gap may be, by its interval that is guaranteed; NaN where none is."""
+        """Return a bound on the exact absolute gap, by its guaranteed interval; NaN without one."""
         answer = self.ask(metric, classifier, X, by=by)
         return Told(largest(answer), _about(answer, metric, _called(classifier, name)))
 
@@ -107,8 +107,8 @@ class Audit:
     ) -> float:
         """Return the least impact ratio: the lowest group's rate over the highest one's, noise included.
 
-        The four-fifths rule wants 0.8. NaN where fewer than two groups are large enough to be compared. `by` and
-        `measure` are those of `AuditClient.count_by_group`, the others as of `gap`.
+        The four-fifths rule wants 0.8. NaN if fewer than two groups are large enough to be compared. `by` and `measure`
+        are those of `AuditClient.count_by_group`, the others as of `gap`.
         """
         return self._ratio(self.by_group(by, classifier, X, measures=[measure]), name, classifier, "ratio")
 
@@ -121,7 +121,7 @@ class Audit:
         measure: str = "selection_rate",
         name: str | None = None,
     ) -> float:
-        """Return how small the exact least impact ratio may be, by its interval; see `ratio`."""
+        """Return the lower end of the interval of the exact least impact ratio; see `ratio`."""
         return self._ratio(self.by_group(by, classifier, X, measures=[measure]), name, classifier, "ratio_low")
 
     def ask(self, metric: str, classifier: Any, X: Any = None, *, by: str = "") -> Answer:
@@ -135,7 +135,7 @@ class Audit:
     def by_group(
         self, by: str | Sequence[str], classifier: Any, X: Any = None, *, measures: Sequence[str] | None = None
     ) -> ByGroup:
-        """Return what was released by group, of which `frame` makes a table; see `AuditClient.count_by_group`."""
+        """Return the counts by group, of which `frame` makes a table; see `AuditClient.count_by_group`."""
         X, table = self._rows(classifier, X)
         predictions = predictions_of(classifier, X, positive=self.positive)
         with self._budget():
@@ -155,7 +155,7 @@ class Audit:
         )
 
     def _rows(self, classifier: Any, X: Any) -> tuple[Any, Any]:
-        """Find what a classifier is given, and the table to compare with the service's; None where it has no ids."""
+        """Return a classifier's input, and the table to compare with the service's; None if its rows have no ids."""
         if X is None:
             names = getattr(classifier, "feature_names_in_", None)
             if names is None:
@@ -176,7 +176,7 @@ class Audit:
 
 
 def _called(classifier: Any, name: str | None) -> str:
-    """Name a classifier: by its class unless told, for what it says of itself may hold rows."""
+    """Return a classifier's name, by default its class: its own text may hold rows."""
     return type(classifier).__name__ if name is None else name
 
 
@@ -190,19 +190,19 @@ def _sure(low: float, high: float) -> str:
     return "nothing is guaranteed" if math.isnan(low) else f"the exact one between {low:.3f} and {high:.3f}"
 
 
-def _cost(bought: Answer | ByGroup) -> str:
-    return f"epsilon {bought.epsilon_charged:,g}, {bought.epsilon_remaining_now:,g} is left"
+def _cost(purchase: Answer | ByGroup) -> str:
+    return f"epsilon {purchase.epsilon_charged:,g}, {purchase.epsilon_remaining_now:,g} is left"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Name the options of ``[tool.pytest.ini_options]``."""
+    """Add the options of ``[tool.pytest.ini_options]``."""
     for name, text in _OPTIONS.items():
         parser.addini(name, text, default="")
 
 
 @pytest.fixture(scope="session")
 def audit_table(pytestconfig: pytest.Config) -> Any:
-    """Read the test set as pandas does; a conftest.py may have a fixture of this name that makes it otherwise."""
+    """Read the test set as pandas does; a fixture of this name in conftest.py may replace this."""
     import pandas
 
     return pandas.read_csv(pytestconfig.rootpath / _option(pytestconfig, "audit_table"))
@@ -210,7 +210,7 @@ def audit_table(pytestconfig: pytest.Config) -> Any:
 
 @pytest.fixture(scope="session")
 def audit(pytestconfig: pytest.Config, audit_table: Any) -> Iterator[Audit]:
-    """Ask compliance's service; see `Audit`."""
+    """Connect to compliance's service; see `Audit`."""
     try:
         epsilon = float(_option(pytestconfig, "audit_epsilon"))
     except ValueError:

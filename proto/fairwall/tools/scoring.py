@@ -1,4 +1,4 @@
-"""A scorer for scikit-learn: how small a classifier's gap is on compliance's test set."""
+"""A scorer for scikit-learn: minus a classifier's gap on compliance's test set."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from fairwall.client.predictions import in_order
 from fairwall.tools.classifiers import Response, ask_about, check_difference, size
 
 __tracebackhide__ = True
-"""pytest shows the arguments of what failed, and these are rows about people."""
+"""Hides frames from pytest, which would print arguments: rows about people."""
 
 
 @dataclass(frozen=True)
 class GapScorer:
-    """Scores a fitted classifier by compliance's answer about it: minus the size of its gap, noise included.
+    """A scorer of fitted classifiers: minus the absolute value of the gap in compliance's answer, noise included.
 
-    It may stand where scikit-learn takes a callable for ``scoring``. The rows that are handed to it there are not
-    looked at: every score is about the one test set that compliance has, and costs epsilon, or nothing where the
-    classifier predicts what another one did that was asked about. It keeps no connection, so that it can be sent to
-    other processes.
+    It may stand where scikit-learn takes a callable for ``scoring``, whose rows are ignored: every score is about
+    compliance's one test set, and costs epsilon, or nothing if an earlier classifier predicted the same. The scorer
+    keeps no connection, so that it can be sent to other processes.
 
     Parameters
     ----------
@@ -53,7 +52,7 @@ class GapScorer:
 
     def __post_init__(self) -> None:
         check_difference(self.metric)
-        object.__setattr__(self, "ids", in_order(self.ids, "ids"))  # it is asked again and again
+        object.__setattr__(self, "ids", in_order(self.ids, "ids"))  # read again at each call
 
     def __call__(self, estimator: Any, X: object = None, y: object = None) -> float:  # noqa: ARG002 - scikit-learn's
         """Return the score, at most 0; raises as `AuditClient.ask`."""

@@ -1,1 +1,1 @@
-"""What the referee serves."""
+"""Messages of transcripts."""

@@ -1,1 +1,1 @@
-"""What every message of the protocol is made of."""
+"""The parts that all messages of the protocol share."""

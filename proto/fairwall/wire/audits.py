@@ -1,4 +1,4 @@
-"""What a request asks, as one digest: compliance keeps it, and whoever sent the request can compute it."""
+"""A request's content as one digest, which compliance keeps, and the sender can compute."""
 
 from __future__ import annotations
 
@@ -16,38 +16,37 @@ from fairwall.rpc.memory import let_go
 from fairwall.wire.v1 import array_pb2
 
 ID_DIGITS = 32
-"""Of a digest in a request id: 128 bits, so that no two questions have the same id by chance."""
+"""Digits of a digest in a request id: 128 bits, so that no two questions share an id by chance."""
 
 Predictions = NDArray[np.generic] | Iterable[NDArray[np.generic]]
-"""Of shape (models, people), whole or some models at a time."""
+"""Predictions of shape (models, people), whole or some models at a time."""
 
 _AT_ONCE_BYTES = 1 << 20
-"""Up to here one thread digests a batch sooner than several would have begun."""
+"""Largest batch, in bytes, that one thread digests sooner than several would have begun."""
 
 _PIECE = 1 << 21
-"""So many predictions at a time are numbers of float64, and digested by several threads."""
+"""Number of predictions that are converted to float64 at a time, and digested by several threads."""
 
 
 def audit_digest(
     header: audit.AuditHeader | audit.AuditModelsRequest,
     predictions: Predictions,
 ) -> bytes:
-    """Stand for everything that a request asks: what its id may be used for.
+    """Return the digest of a request: an id may be used again only for the same one.
 
-    The two kinds of request never serialise alike: field 5 is a message in the one and a number above 0 in the other.
-
-    It is the numbers that count, whatever type predictions travel as.
+    The two kinds of request never serialise alike: field 5 is a message in one and a number above 0 in the other. The
+    digest depends on the predictions' numbers, not on their type on the wire.
     """
     return _digest(_of_numbers(header).SerializeToString(deterministic=True), predictions)
 
 
 def table_digest(request: Message, content: bytes) -> bytes:
-    """Stand for everything that a request about a table asks, given a digest of the table's rows as they are."""
+    """Return the digest of a request about a table, given a digest of the table's current rows."""
     return blake3(b"table" + content + request.SerializeToString(deterministic=True)).digest()
 
 
 def sealed_digest(header: audit.AuditSealedHeader, models: Iterable[bytes]) -> bytes:
-    """Stand for everything that a request about models asks that are handed over: the files, whatever they score."""
+    """Return the digest of a request about sealed models: it covers the files, whatever their scores."""
     content = b"".join(blake3(model).digest() for model in models)
     return blake3(b"sealed" + content + header.SerializeToString(deterministic=True)).digest()
 
@@ -57,10 +56,7 @@ def by_group_digest(
     terms: groups.GetGroupTermsResponse,
     predictions: Predictions,
 ) -> bytes:
-    """Stand for everything that a request for counts by group asks: among other values of an attribute it is another.
-
-    What is left of a budget is no part of it, nor the type of predictions.
-    """
+    """Return the digest of a request for counts by group; it covers the attributes' values, but no remaining budget."""
     policy = groups.GetGroupTermsResponse()
     policy.CopyFrom(terms)
     for name in ("epsilon", "epsilon_remaining"):
@@ -70,7 +66,7 @@ def by_group_digest(
 
 
 def _of_numbers(header: audit.AuditHeader | audit.AuditModelsRequest | groups.ByGroupHeader) -> Message:
-    """Announce the predictions, if any follow, as float64, which has every type's numbers."""
+    """Return a header that announces predictions, if any follow, as float64, which has every type's numbers."""
     if isinstance(header, audit.AuditModelsRequest):
         return header
     announced = copy.deepcopy(header)
@@ -78,14 +74,14 @@ def _of_numbers(header: audit.AuditHeader | audit.AuditModelsRequest | groups.By
     return announced
 
 
-def _digest(asked: bytes, predictions: Predictions) -> bytes:
+def _digest(content: bytes, predictions: Predictions) -> bytes:
     whole = isinstance(predictions, np.ndarray)
     few = isinstance(predictions, np.ndarray) and 8 * predictions.size <= _AT_ONCE_BYTES
-    digest = blake3(asked, max_threads=1 if few else blake3.AUTO)
+    digest = blake3(content, max_threads=1 if few else blake3.AUTO)
     for block in (predictions,) if isinstance(predictions, np.ndarray) else predictions:
         flat = block.reshape(-1)
         for start in range(0, flat.size, _PIECE):
             digest.update(np.ascontiguousarray(flat[start : start + _PIECE], "<f8").data.cast("B"))
-            if whole:  # a caller's own file may have changes that are in memory alone
+            if whole:  # a caller's own file may have changes in memory alone
                 let_go(block)
     return digest.digest()

@@ -1,4 +1,4 @@
-"""Limits of the protocol that are numbers."""
+"""Numeric limits of the protocol."""
 
 EPSILON_MIN = 1e-12
-"""The least epsilon that a batch may be asked for at: below, a noise scale would leave the range of float64."""
+"""Least epsilon of a batch: below, a noise scale would leave the range of float64."""

@@ -1,4 +1,4 @@
-"""The metrics' names, as scenarios and reports write them, and their numbers on the wire."""
+"""The metrics' names in scenarios and reports, and their numbers on the wire."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ for _name in METRICS:
 
 
 _OTHERS, _MOST = 1 << 16, 1 << 30
-"""Numbers of plug-ins' metrics begin here, far above ours; each is made of its name, so that both sides have it."""
+"""Range of the numbers of plug-ins' metrics, far above ours; each is made from the name, so that both sides agree."""
 
 
 def is_known(number: int) -> bool:
-    """Say whether a number stands for a metric that there is here."""
+    """Return whether a number stands for a metric that is known here."""
     if number < _OTHERS:
         return number != metric_pb2.METRIC_UNSPECIFIED and number in metric_pb2.Metric.values()
     return any(number_of(name) == number for name in plugins.names("metrics"))
 
 
 def name_of(number: int) -> str:
-    """Turn METRIC_ABS_SP into "abs_sp"; ValueError for a number that nobody here has."""
+    """Return the name of a metric's number, "abs_sp" for METRIC_ABS_SP; ValueError for a number not known here."""
     if number < _OTHERS:
         return metric_pb2.Metric.Name(number).removeprefix(_PREFIX).lower()
     for name in plugins.names("metrics"):
@@ -40,7 +40,7 @@ def name_of(number: int) -> str:
 
 
 def number_of(name: str) -> metric_pb2.Metric:
-    """Turn "abs_sp" into METRIC_ABS_SP; ValueError for a name that the wire does not know."""
+    """Return the number of a metric, METRIC_ABS_SP for "abs_sp"; ValueError for a name unknown to the wire."""
     if METRICS.has_of_others(name):
         made = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
         return cast("metric_pb2.Metric", _OTHERS + made % (_MOST - _OTHERS))

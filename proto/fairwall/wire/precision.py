@@ -1,4 +1,4 @@
-"""The precision of answers, as scenarios write it and on the wire."""
+"""The precision of answers, in scenarios and on the wire."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fairwall.wire.v1 import array_pb2, precision_pb2
 
 
 def to_message(precision: Precision) -> precision_pb2.Precision:
-    """Turn "float32" or a number of decimals into a message."""
+    """Return the message of "float64", "float32" or a number of decimals."""
     if precision == "float64":
         return precision_pb2.Precision(float=array_pb2.ELEMENT_TYPE_FLOAT64)
     if precision == "float32":
@@ -16,7 +16,7 @@ def to_message(precision: Precision) -> precision_pb2.Precision:
 
 
 def from_message(message: precision_pb2.Precision) -> Precision | None:
-    """Read a message; None where it says nothing that is known."""
+    """Return the precision in a message; None if it has none that is known."""
     if message.WhichOneof("form") == "decimals":
         return message.decimals
     match message.float:

@@ -1,7 +1,7 @@
-"""What a request of the reveal game asks for, told by its id: ``size-1``, ``metric-2``, ``metric-3``, ...
+"""Kinds of requests of the reveal game, read from their ids: ``size-1``, ``metric-2``, ``metric-3``, ...
 
-The developer numbers the requests of a deal and puts the kind in front. Compliance does not look at it: it answers all
-kinds alike. Referee and `fairwall verify` tell by it which answers are about the metric.
+The developer numbers a deal's requests, with the kind in front. Compliance ignores the kind: it answers all alike. The
+referee and `fairwall verify` find by it the answers about the metric.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Kind = Literal["look", "metric", "size", "reference", "sized"]
-"""
-* ``look``: the base model as it is, where the test set is hidden: the rows come with the question. A metric query.
+"""* ``look``: the base model as it is, where the test set is hidden: the rows come with the question. A metric query.
 * ``metric``: models whose gaps are of interest.
-* ``size``: a model that accepts one person, whose gap tells how large the groups are.
-* ``reference``: a model whose gap is that of the people who are not played on, to be taken off later answers.
+* ``size``: a model that accepts one person, whose gap reveals the groups' sizes.
+* ``reference``: a model with the gap of the people who are not played on, to be subtracted from later answers.
 * ``sized``: a size query first and then metric queries, in one batch.
 """
 
@@ -21,31 +20,31 @@ _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def request_id(kind: Kind, number: int) -> str:
-    """Name a request of a deal, the ``number``-th of them, from 1."""
+    """Return the id of the ``number``-th request of a deal, from 1."""
     return f"{kind}-{number}"
 
 
 AUDITED = "audited"
-"""The id of the request that the washing game's audit is about; what is asked under other ids is to find out more."""
+"""Id of the request that the washing game's audit is about; other requests are to find out more."""
 
 
 def trained_on(deal: str) -> str:
-    """Name the case of the people whose attributes a deal of the release game releases, who are trained on."""
+    """Return the case of the people who are trained on, whose attributes a deal of the release game releases."""
     return f"{deal}/trained"
 
 
 def round_of(deal: str, number: int) -> str:
-    """Name the case of a round's rows, from 1, where the overfit game draws them anew; the first is the deal's own."""
+    """Return the case of a round's rows, from 1, if the overfit game draws new rows; the first is the deal's."""
     return deal if number == 1 else f"{deal}/round-{number}"
 
 
 def deal_of(case: str) -> str:
-    """Name the deal that a case belongs to; a deal's own case is called as it."""
+    """Return the deal of a case; a deal's first case has the deal's name."""
     return case.partition("/")[0]
 
 
 def kind_of(request: str) -> Kind:
-    """Read what a request asks for off its id; ValueError if the id does not tell. The text is one line."""
+    """Return the kind in a request's id; ValueError, with one line, if the id has none."""
     found, _, number = request.partition("-")
     for kind in _KINDS:
         if kind == found and number.isdecimal():
@@ -54,10 +53,7 @@ def kind_of(request: str) -> Kind:
 
 
 def size_queries(request: str, queries: int) -> int:
-    """Count which of a request's queries, the first ones, are counted as size queries rather than as metric queries.
-
-    The request's id tells; ValueError if it does not.
-    """
+    """Return the number of a request's first queries that count as size queries; ValueError as of `kind_of`."""
     match kind_of(request):
         case "size" | "reference":
             return queries

@@ -1,7 +1,4 @@
-"""Which rows a request is about: ids in one order that both sides find, and a digest of them and of public columns.
-
-docs/protocol.md has the same in words, for other languages.
-"""
+"""The rows of a request: ids in one order that both sides find, and a digest, as docs/protocol.md says in words."""
 
 from __future__ import annotations
 
@@ -24,27 +21,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _AT_ONCE = 1 << 16
-"""So many rows are looked at together, which bounds what that takes beside them."""
+"""Number of rows processed together, which bounds the extra memory."""
 _WIDEST = 64
-"""The longest text, in bytes, that an array sets room aside for in each of its rows."""
+"""Longest text, in bytes, that an array stores in each of its rows."""
 _DIGITS = 17
-"""So many digits, times 32, are an integer of 64 bits."""
+"""Most digits of a number that, times 32, fits an integer of 64 bits."""
 
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.0*)?")
-"""A whole number, as text or as a float has it; one with leading zeros is a text, and another id."""
+"""A whole number, in text or as a float; a number with leading zeros is a text, and another id."""
 NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-"""A number, as text has it."""
+"""A number, in text."""
 
 
 class RowsError(UserError):
-    """Ids that name no rows. The text is one line that tells the first bad row's number, from 1, and no id."""
+    """Ids that identify no rows. The text is one line with the first bad row's number, from 1, and without an id."""
 
 
 def ids_of(values: Iterable[object]) -> list[bytes]:
-    """Write ids as they are compared: UTF-8, whole numbers as decimal digits whatever they were read as: 7.0 is 7.
+    """Return ids as compared: UTF-8, whole numbers as decimal digits whatever their type: 7.0 is 7, 0007 a text.
 
-    What has leading zeros is a text: 0007 is not 7. RowsError for the first row without an id, or with the id of an
-    earlier row.
+    RowsError for the first row without an id, or with the id of an earlier row.
     """
     seen: dict[bytes, int] = {}
     for row, value in enumerate(values, 1):
@@ -61,7 +57,7 @@ def ids_of(values: Iterable[object]) -> list[bytes]:
 
 
 def id_text(value: object) -> str:
-    """Spell one id as `ids_of` writes it, or one that is missing."""
+    """Return one id as `ids_of` writes it; a missing id is allowed."""
     text = _text(value)
     if whole := _WHOLE.fullmatch(text):
         sign, digits = whole.groups()
@@ -75,19 +71,10 @@ def order_of(ids: Sequence[bytes]) -> NDArray[np.intp]:
 
 
 def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDArray[np.intp]]:
-    """Write a column of ids as `ids_of` does, and find their order as `order_of` does.
+    """Return ids written as by `ids_of`, and their order as by `order_of`; RowsError as of `ids_of`.
 
-    Of an array of integers, and of an Arrow column of them or of text, ids become an array: ten million take no object
-    each, and seconds. All others are written one by one. RowsError as of `ids_of`.
-
-    Parameters
-    ----------
-    values : an array, a Series, an Index, an Arrow column, or what else has one id a row.
-
-    Returns
-    -------
-    ids : sequence of bytes or ndarray of bytes, shape (rows,)
-    order : ndarray of intp, shape (rows,)
+    Integers, and Arrow text, become an array: ten million ids take no object each, and seconds. Ids of any other array
+    or sequence are written one by one.
     """
     written = as_array(values)
     if written is None:
@@ -103,7 +90,7 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
 
 
 def as_array(values: Any) -> NDArray[np.bytes_] | None:
-    """Write ids as `ordered_ids` does, up to the first row without one; None where they are written one by one."""
+    """Return ids as `ordered_ids` does, up to the first row without one; None if they must be written one by one."""
     if (numbers := _integers(values)) is not None:
         return numbers.astype(f"S{max(len(str(numbers.min())), len(str(numbers.max())))}")
     column = _arrow(values)
@@ -111,7 +98,7 @@ def as_array(values: Any) -> NDArray[np.bytes_] | None:
 
 
 def _integers(values: Any) -> NDArray[np.integer] | None:
-    """Take integers out of an array, or out of an Arrow column without nulls; None of all else."""
+    """Return the integers of an array, or of an Arrow column without nulls; None for other data."""
     if getattr(getattr(values, "dtype", None), "kind", "") in ("i", "u"):  # NumPy's, and those of pandas
         array = np.asarray(values)
         return array if array.dtype.kind in "iu" and array.ndim == 1 and array.size else None
@@ -122,7 +109,7 @@ def _integers(values: Any) -> NDArray[np.integer] | None:
 
 
 def _ranked(written: NDArray[np.bytes_], numbers: NDArray[np.integer] | None) -> NDArray[Any]:
-    """Return numbers in the order of ids that are integers, which are sorted in a third of the time; else the ids."""
+    """Return numbers in the order of integer ids, which sort in a third of the time; for other ids the ids."""
     width = written.itemsize
     if numbers is None or width > _DIGITS or numbers.min() < 0:
         return written
@@ -130,12 +117,12 @@ def _ranked(written: NDArray[np.bytes_], numbers: NDArray[np.integer] | None) ->
     if numbers.min() >= tens[-1]:
         return numbers
     lengths = np.maximum(np.searchsorted(tens, numbers, side="right"), 1)
-    # As if all had as many digits; of those that then are one the shorter comes first.
+    # Padded to one number of digits; among ids that are equal then, the shorter comes first.
     return np.asarray(numbers.astype(np.int64) * tens[width - lengths] * 32 + lengths)
 
 
 def _of_text(column: pa.ChunkedArray) -> NDArray[np.bytes_] | None:
-    """Write texts in Arrow's own functions: a Python value given to one of them would import pandas."""
+    """Return texts as written by Arrow's functions: a Python value passed to one of them would import pandas."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -166,7 +153,7 @@ def _pieces(column: pa.ChunkedArray) -> Iterator[pa.Array]:
 
 
 def _first_twice(ids: NDArray[Any], order: NDArray[np.intp]) -> tuple[int, int] | None:
-    """Find the first row with an earlier row's id, and that row, from 1; rows of one id stand in the order of rows."""
+    """Return the first row with an earlier row's id, and that row, from 1; rows of one id are in row order."""
     found: list[tuple[int, int]] = []
     for start in range(0, len(order), _AT_ONCE):
         rows = order[start : start + _AT_ONCE + 1]
@@ -179,7 +166,7 @@ def _first_twice(ids: NDArray[Any], order: NDArray[np.intp]) -> tuple[int, int] 
 
 
 def _arrow(values: Any) -> pa.ChunkedArray | None:
-    """Take what can be an Arrow column of integers, floats or text as one; None of all else."""
+    """Return data as an Arrow column if they are integers, floats or text; None for other data."""
     streams = hasattr(values, "iterchunks")  # Arrow's own, or one that is read from a file each time
     if not (streams or hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")):
         return None
@@ -189,7 +176,7 @@ def _arrow(values: Any) -> pa.ChunkedArray | None:
         return None
     try:
         column = values if streams else pa.chunked_array([values] if isinstance(values, pa.Array) else values)
-    except (pa.ArrowException, NotImplementedError, OverflowError, TypeError, ValueError):  # objects of several types
+    except (pa.ArrowException, NotImplementedError, OverflowError, TypeError, ValueError):  # objects of mixed types
         return None
     kind = pa.types
     plain = (kind.is_integer, kind.is_float32, kind.is_float64, kind.is_string, kind.is_large_string)
@@ -197,7 +184,7 @@ def _arrow(values: Any) -> pa.ChunkedArray | None:
 
 
 def listed(values: Any) -> Iterable[object]:
-    """Take values out of an array, an Index, a Series, an Arrow column or a sequence, as Python's own."""
+    """Return the values of an array, an Index, a Series, an Arrow column or a sequence, as Python's own."""
     for name in ("tolist", "to_pylist", "to_list"):
         if hasattr(values, name):
             return cast(list[object], getattr(values, name)())
@@ -207,16 +194,9 @@ def listed(values: Any) -> Iterable[object]:
 def digest_of(
     ids: Sequence[bytes] | NDArray[np.bytes_], order: NDArray[np.intp], columns: Mapping[str, Any] | None = None
 ) -> bytes:
-    """Return the SHA-256 of rows in an order: of their ids, and of some columns' values.
+    """Return the SHA-256 of rows in an order: of ids as written by `ids_of` or `ordered_ids`, and of columns.
 
-    Parameters
-    ----------
-    ids : sequence of bytes or ndarray of bytes
-        As `ids_of` or `ordered_ids` writes them.
-    order : ndarray of intp, shape (rows,)
-    columns : mapping of str to sequence, optional
-        By name, in the order in which they are hashed; each with one value a row, in the order of ``ids``: a sequence,
-        an array, a Series or an Arrow column.
+    Columns are hashed in the order of the mapping, each with one value a row, in the order of ``ids``.
     """
     named = {} if columns is None else columns
     cells = [_cells(values) for values in named.values()]
@@ -238,7 +218,7 @@ def digest_of(
 
 
 def _cells(values: Any) -> tuple[list[bytes], NDArray[np.integer]]:
-    """Write a column's distinct values, and say which of them each row has."""
+    """Return a column's distinct values as hashed, and each row's index into these."""
     column = _arrow(values)
     if column is None:
         written = [_prefixed(value_of(value)) for value in listed(values)]
@@ -248,7 +228,7 @@ def _cells(values: Any) -> tuple[list[bytes], NDArray[np.integer]]:
 
 
 _Bytes = tuple[NDArray[np.bytes_], NDArray[np.intp]]
-"""Of each row some bytes, and how many there are: an array does not tell zeros at their end from those behind it."""
+"""Bytes of each row, and their number: an array does not tell zeros at the end of a value from padding."""
 
 
 def _padded(cells: list[bytes]) -> _Bytes:
@@ -256,13 +236,13 @@ def _padded(cells: list[bytes]) -> _Bytes:
 
 
 def _own(ids: NDArray[np.bytes_]) -> tuple[_Bytes, _Bytes]:
-    """Give each id's length, as it is hashed, and the id."""
+    """Return each id's length, as hashed, and the id."""
     lengths = np.strings.str_len(ids).astype(np.intp)
     return (lengths.astype("<u8").view("S8"), np.full(len(ids), 8, np.intp)), (ids, lengths)
 
 
 def _joined(parts: list[_Bytes]) -> NDArray[np.uint8]:
-    """Write the parts of each row behind one another, row by row."""
+    """Return the parts of each row one after the other, row by row."""
     blocks = [part.view(np.uint8).reshape(len(part), -1) for part, _ in parts]
     there = [
         np.arange(block.shape[1]) < lengths[:, np.newaxis] for block, (_, lengths) in zip(blocks, parts, strict=True)
@@ -275,7 +255,7 @@ def _prefixed(content: bytes) -> bytes:
 
 
 def value_of(value: object) -> bytes:
-    """Write a public value as it is compared: nothing for none, a number as float64 behind a 1, text behind a 2."""
+    """Return a public value as compared: nothing for none, a number as float64 behind a 1, text behind a 2."""
     text = _text(value)
     if is_missing(text):
         return b""
@@ -286,7 +266,7 @@ def value_of(value: object) -> bytes:
 
 
 def _text(value: object) -> str:
-    """Spell a value as a file would, whatever library read it."""
+    """Return a value as a file would spell it, whatever library read it."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return ""
     if isinstance(value, bool | np.bool_):

@@ -1,4 +1,4 @@
-"""How models are trained: from the wire to the settings of a defence."""
+"""Conversion of training settings from the wire to a defence's settings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from fairwall.learning.defences import Settings
 
 
 def settings_of(training: inference.Training) -> Settings:
-    """Read the settings of a defence; 0 stands for the defence's own.
-
-    ValueError for settings that no defence can have.
-    """
+    """Return a defence's settings, where 0 stands for the default; ValueError for settings that no defence can have."""
     settings = Settings(
         strength=training.strength,
         rehearsal=training.rehearsal,

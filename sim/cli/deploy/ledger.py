@@ -1,4 +1,4 @@
-"""The commands ``fairwall deploy ledger ...``: what a compliance service has charged, for people and for programs."""
+"""The commands ``fairwall deploy ledger ...``: the charges of a compliance service, for people and for programs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ def _place(file: str) -> Path | str:
 
 
 def _table(title: str, names: Sequence[str], *, of_records: bool = False) -> Table:
-    """Make a table with a column for each name, behind those of a record's number and time."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -130,13 +129,12 @@ def _charges(chains: Sequence[Inspection]) -> Table:
 
 
 def _last(chains: Sequence[Inspection], kind: type[_Record]) -> list[_Record]:
-    """Pick the last records of a kind; of one chain in their order, and those of several by their times."""
+    """Return the last records of a kind; for one chain in their order, for several by their times."""
     of_kind = [record for found in chains for record in found.records if isinstance(record, kind)]
     return (sorted(of_kind, key=lambda record: record.time) if len(chains) > 1 else of_kind)[-_LAST:]
 
 
 def _print_policies(screen: Console, chains: Sequence[Inspection]) -> None:
-    """Print the last policies that were read; a game's ledger has none."""
     from compliance.ledger.entries import Admission
 
     last = _last(chains, Admission)
@@ -155,7 +153,7 @@ def _print_policies(screen: Console, chains: Sequence[Inspection]) -> None:
 
 
 def _line(record: Record) -> dict[str, Any]:
-    """Lay a record out. The ledger holds no exact answer; what is here is what the developer was given, or less."""
+    """Return a record as a flat object. The ledger has no exact answer: this is at most what the developer got."""
     from compliance.ledger.entries import Admission, Terms
     from sim.scenarios.scenario import plain
 
@@ -208,5 +206,5 @@ def _figure(value: float) -> str:
 
 
 def _printable(name: str) -> str:
-    """Make a name harmless: others chose it, and a terminal obeys some characters."""
+    """Return a name without control characters, which a terminal would obey: others chose it."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)

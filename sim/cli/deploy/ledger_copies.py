@@ -50,17 +50,14 @@ def restore(
 
 
 def place_of(policy: Path) -> DeploymentSection:
-    """Read where a deployment keeps what it must not lose."""
+    """Read the section of a policy that says where a deployment keeps its ledger and keys."""
     from compliance.deployment.policy.reading import read
 
     return read(policy).deployment
 
 
 def seal_of(place: DeploymentSection) -> AnySeal:
-    """Read the key that a deployment's ledger is sealed with.
-
-    Raises SealError if it is gone: without it no record can be told from a forged one.
-    """
+    """Return the seal of a deployment's ledger; SealError without its key, as no forged record would show then."""
     from compliance.ledger.head import SealError, load_key
     from compliance.ledger.place import open_seal
 

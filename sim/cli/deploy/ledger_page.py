@@ -83,7 +83,7 @@ def check(
         str, typer.Option(help="With --predictions, in the order of ids: the rows' digest, as sent.", metavar="HEX")
     ] = "",
 ) -> None:
-    """Check offline that compliance signed a page as it is. The table beside it, too."""
+    """Check offline that compliance signed a page. Its table of rates is checked, too."""
     from sim.attestation.check import check as checked
     from sim.attestation.envelope import EnvelopeError
 
@@ -126,7 +126,6 @@ def _signer(place: DeploymentSection, key: Path | None) -> Signer:
 def _say_where(
     path: Path, account: dict[str, Any], epsilon: float | None, threshold: float | None, rows_digest: bytes
 ) -> None:
-    """Say which batches were about predictions; or else what was looked for, of which one thing may be another."""
     from sim.attestation import subjects
 
     predictions = subjects.read(path)
@@ -154,7 +153,6 @@ def _say_where(
 
 
 def _replace(path: Path, text: bytes) -> None:
-    """Write a file at once: a reader sees the old one or the new one."""
     aside = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         aside.write_bytes(text)

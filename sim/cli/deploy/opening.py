@@ -1,4 +1,4 @@
-"""``fairwall deploy open``: a regulator opens requests, and says whether they were answered as was committed to."""
+"""``fairwall deploy open``: a regulator checks that requests were answered as committed."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ def serve(
     even_if_revealing: _EvenIfRevealing = False,
 ) -> NoReturn:
     """Answer audits by a policy until Ctrl-C. The noise is the operating system's."""
-    # Ctrl-C and the exit status are the service's own, and it prints its address as a party of a game does. With -I no
-    # folder of the caller's that is called as one of ours is served in its place.
+    # The service handles Ctrl-C and the exit status, and prints its address as a party of a game does. With -I, a
+    # package of the same name in the caller's folder is not imported instead.
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(policy.resolve())]
     command += ["--listen", listen] if listen is not None else []
     command += ["--new-ledger"] if new_ledger else []

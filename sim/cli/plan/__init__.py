@@ -1,4 +1,4 @@
-"""The commands ``fairwall plan ...``: what to ask for, before anything is spent."""
+"""The commands ``fairwall plan ...``: plans made before anything is spent."""
 
 import typer
 

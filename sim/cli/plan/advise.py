@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _NAME = 22
-"""How much of a group's name fits in the table."""
+"""Most characters of a group's name in the table."""
 
 
 def advise(
@@ -124,7 +124,7 @@ def _situation(seen: Situation) -> dict[str, Any]:
 
 
 def as_text(advice: Advice) -> str:
-    """Lay advice out in 80 columns."""
+    """Return advice laid out in 80 columns."""
     return "\n".join(_lines(advice))
 
 
@@ -176,7 +176,7 @@ def _table(seen: Situation) -> Iterator[str]:
 
 
 def _command(command: Command) -> Iterator[str]:
-    """Write a command over several lines, as a shell reads it."""
+    """Yield the lines of a command, as a shell reads it."""
     line = "   try      "
     for word in command:
         quoted = shlex.quote(word)

@@ -134,7 +134,7 @@ def as_values(plan: Plan, table: Table) -> dict[str, Any]:
 
 
 def as_text(plan: Plan, table: Table) -> str:
-    """Lay a plan out in 80 columns."""
+    """Return a plan laid out in 80 columns."""
     batch, worst, people = plan.batch, plan.worst, plan.everybody
     sizes = " and ".join(
         f"{sum(batch.counts.groups(label)[a] for label in (0, 1)):,} {table.groups[a]}" for a in (0, 1)

@@ -1,4 +1,4 @@
-"""The page that `fairwall plan audit --html` writes: a slider for the half-width, and what epsilon it takes."""
+"""The page that `fairwall plan audit --html` writes: a slider for the half-width, and the epsilon that it needs."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _TICKS = {epsilon: f"{epsilon:g}" for epsilon in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0,
 _EPSILON = Axis("ε of the batch", log=True, ticks=_TICKS)
 
 
-def render(found: Choices, name: str) -> str:
-    """Write the page about a table of this name: the same bytes for the same choices."""
-    batch = found.batch
-    rows = [found.least(width) for width in found.widths]
+def render(choices: Choices, name: str) -> str:
+    """Return the page about a table of this name: the same bytes for the same choices."""
+    batch = choices.batch
+    rows = [choices.least(width) for width in choices.widths]
     told = {
-        "positions": [[number(w, 6), -1 if row is None else row] for w, row in zip(found.widths, rows, strict=True)],
-        "answers": [*(_answer(found, one) for one in found.bought), _no_answer(found)],
+        "positions": [[number(w, 6), -1 if row is None else row] for w, row in zip(choices.widths, rows, strict=True)],
+        "answers": [*(_answer(choices, one) for one in choices.bought), _no_answer(choices)],
     }
     delta = f", δ = {number(batch.delta)}" if batch.delta else ""
-    near = [_near(found)] if any(one.reach or one.median_error for one in found.bought) else []
+    near = [_near(choices)] if any(one.reach or one.median_error for one in choices.bought) else []
     return scripted(
         "choice.html.j2",
         "choice.js",
@@ -43,36 +43,36 @@ def render(found: Choices, name: str) -> str:
         f"{batch.people:,} people, mechanism {batch.mechanism}{delta}.",
         warning=_WARNING,
         titles=_CARDS,
-        start=found.widths.index(found.start),
-        last=len(found.widths) - 1,
-        measured=[Section("charts", "By epsilon", figures=[*near, _risk(found)]), _grid(found)],
+        start=choices.widths.index(choices.start),
+        last=len(choices.widths) - 1,
+        measured=[Section("charts", "By epsilon", figures=[*near, _risk(choices)]), _grid(choices)],
     )
 
 
-def _answer(found: Choices, one: Bought) -> list[tuple[str, str]]:
+def _answer(choices: Choices, one: Bought) -> list[tuple[str, str]]:
     plain = one.mechanism.removesuffix(SHRUNK)
     near = f"95 of 100 answers by {plain} are within {number(one.reach)} of the true gap, whatever that is."
     if _is_moved(one):
         near += f" Answered by {one.mechanism}, which moves them towards no gap: {_FARTHER}."
     if one.median_error is not None:
         near += f" Half of the answers are within {number(one.median_error, 2)}."
-    return [(f"ε = {number(one.epsilon, 6)}", near), _everybody(found, one), _one_person(found, one)]
+    return [(f"ε = {number(one.epsilon, 6)}", near), _everybody(choices, one), _one_person(choices, one)]
 
 
-def _everybody(found: Choices, one: Bought) -> tuple[str, str]:
+def _everybody(choices: Choices, one: Bought) -> tuple[str, str]:
     if one.revealed is None or one.unlimited is None:
         return MISSING, f"No attack on {one.mechanism} is known here."
     said = (
         "Counting both groups equally, however large: at most the mean of the shares of both that the best attack "
         "known here names right, which spends the whole ε on finding out who is who. Guessing gives 50%."
     )
-    kept = f"{_hundred(found.batch.reveal_max)}%"
+    kept = f"{_hundred(choices.batch.reveal_max)}%"
     limit = f" Without the policy's limit of {kept} it would be {_hundred(one.unlimited)}%."
     return f"{_hundred(one.revealed)}% right", said + (limit if _is_limited(one) else "")
 
 
-def _one_person(found: Choices, one: Bought) -> tuple[str, str]:
-    unless = f", but for a probability of {number(found.batch.delta)}" if found.batch.delta else ""
+def _one_person(choices: Choices, one: Bought) -> tuple[str, str]:
+    unless = f", but for a probability of {number(choices.batch.delta)}" if choices.batch.delta else ""
     said = (
         "No attack on one person is right more often where the sizes of both groups are known. Guessing is right in "
         f"50. Odds on a person's group change by e^(2ε), {number(odds(one.epsilon))} times, at most{unless}."
@@ -80,8 +80,8 @@ def _one_person(found: Choices, one: Bought) -> tuple[str, str]:
     return f"{_hundred(one.one_person)} right in 100", said
 
 
-def _no_answer(found: Choices) -> list[tuple[str, str]]:
-    reached = min(((one.reach, one.epsilon) for one in found.bought if one.reach is not None), default=None)
+def _no_answer(choices: Choices) -> list[tuple[str, str]]:
+    reached = min(((one.reach, one.epsilon) for one in choices.bought if one.reach is not None), default=None)
     most = "no ε of this page keeps 95 of 100 answers from being off by the metric's whole range"
     if reached is not None:
         most = f"the nearest of this page is {number(reached[0])}, at ε = {number(reached[1], 6)}"
@@ -93,8 +93,8 @@ def _no_answer(found: Choices) -> list[tuple[str, str]]:
     ] + [(MISSING, "")] * 2
 
 
-def _grid(found: Choices) -> Section:
-    bought = found.bought
+def _grid(choices: Choices) -> Section:
+    bought = choices.bought
     columns = [
         Column("ε", [number(one.epsilon, 6) for one in bought]),
         Column(
@@ -141,17 +141,17 @@ def _grid(found: Choices) -> Section:
     return Section("grid", "Every epsilon that was looked at", table=PageTable(columns))
 
 
-def _near(found: Choices) -> Figure:
-    reaches = [(one.epsilon, one.reach) for one in found.bought if one.reach is not None]
-    medians = [(one.epsilon, one.median_error) for one in found.bought if one.median_error]
+def _near(choices: Choices) -> Figure:
+    reaches = [(one.epsilon, one.reach) for one in choices.bought if one.reach is not None]
+    medians = [(one.epsilon, one.median_error) for one in choices.bought if one.median_error]
     curves = [
         _line(reaches, 0, "95 of 100 answers are nearer, whatever the true gap"),
         _line(medians, 1, "half of the answers are nearer"),
-        *(_mark(i, one.epsilon, one.reach) for i, one in enumerate(found.bought) if one.reach is not None),
+        *(_mark(i, one.epsilon, one.reach) for i, one in enumerate(choices.bought) if one.reach is not None),
     ]
     title = "How near answers are"
     caption = "Both axes are logarithmic. The ring is at the ε that the slider leads to."
-    if any(map(_is_moved, found.bought)):
+    if any(map(_is_moved, choices.bought)):
         caption += f" The 95 are of counts as they are. Where these are moved towards no gap, {_FARTHER}."
     told = [near for _, near in (*reaches, *medians)]
     steps = [float(f"{step}e{power}") for power in range(-9, 2) for step in (1, 2, 5)]
@@ -161,8 +161,8 @@ def _near(found: Choices) -> Figure:
     return line_plot("near", title, caption, _alt(title, reaches), [[Panel(curves)]], _EPSILON, [y])
 
 
-def _risk(found: Choices) -> Figure:
-    bought = found.bought
+def _risk(choices: Choices) -> Figure:
+    bought = choices.bought
     known = [(one.epsilon, 100 * one.revealed) for one in bought if one.revealed is not None]
     unlimited = [(one.epsilon, 100 * one.unlimited) for one in bought if one.unlimited is not None]
     curves = [
@@ -207,5 +207,5 @@ def _share(share: float | None) -> str:
 
 
 def _hundred(share: float) -> str:
-    """Write how many of a hundred, never fewer than there are."""
+    """Return a share as a whole percentage, rounded up."""
     return str(math.ceil(round(100 * share, 6)))

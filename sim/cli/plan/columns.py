@@ -1,4 +1,4 @@
-"""What plans on a table share: the options by which they name it and its columns, and how they are laid out."""
+"""The options for a table and its columns, and the layout of a plan, shared by plans on a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Negative = Annotated[list[str] | None, typer.Option(help="The other outcome, if 
 
 
 def laid_out(what: str, people: str, table: Table, rows: Iterable[tuple[str, str]]) -> str:
-    """Wrap a plan into 80 columns: of what and of whom it is, and below that what each row says beside its name."""
+    """Return a plan in 80 columns: its subject and people, then each row's text after its name."""
     head = [f"{what} on {table.name}", f"{people}; outcome: {table.outcome}", *table.left_out, ""]
     lines = (*head, *(f"{name:17}{text}" for name, text in rows))
     wrapped = (textwrap.wrap(line, WIDTH, subsequent_indent=" " * 17) or [""] for line in lines)

@@ -1,4 +1,4 @@
-"""The command ``fairwall plan sensitivity``: how far one person's protected attribute can move a metric."""
+"""The command ``fairwall plan sensitivity``: the largest effect of one person's protected attribute on a metric."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Question:
 
     @classmethod
     def read(cls, given: object) -> Question:
-        """Check what was asked; absent and null are the same. ValueError with one line that names the key."""
+        """Read and check a question; absent and null are the same. ValueError in one line that names the key."""
         from fairwall.laws.metric import METRICS, find_metric
 
         if not isinstance(given, dict):
@@ -100,10 +100,7 @@ class Question:
         )
 
     def answer(self) -> dict[str, float | None]:
-        """Compute the sensitivities of all queries together, smooth None without beta; they may be infinite.
-
-        Raises ValueError for a group that is smaller than it may be.
-        """
+        """Return all queries' sensitivities, maybe infinite, smooth None without beta; ValueError for a small group."""
         from fairwall.laws.sensitivity import Counts, sensitivities
 
         counts = Counts(**self.counts) if len(self.counts) == len(_FOUR) else (self.counts["n0"], self.counts["n1"])
@@ -136,7 +133,7 @@ def _counts(given: Mapping[str, object], *, two_strata: bool) -> dict[str, int]:
 
 def _whole(given: Mapping[str, object], key: str, least: int) -> int:
     value = given[key]
-    # A boolean is an int to Python, not to the person who wrote it.
+    # A boolean is an int in Python, but not in the question.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{key} must be a whole number, not {json.dumps(value)}")
     if not (least <= value <= _COUNT_MAX and value == int(value)):
@@ -161,7 +158,7 @@ def _boolean(given: Mapping[str, object], key: str, default: bool) -> bool:
 
 
 def _answer_lines() -> int:
-    """Answer standard input line by line; the exit status."""
+    """Answer standard input line by line; return the exit status."""
     status = 0
     for line in sys.stdin.buffer:
         if not line.strip():
@@ -187,7 +184,6 @@ def _plain(answer: Mapping[str, float | None]) -> dict[str, float | str | None]:
 
 
 def _table(question: Question, answer: Mapping[str, float | None]) -> str:
-    """Lay out the answer, one query's beside that of all of them, in 80 columns."""
     counts = ", ".join(f"{key} = {count}" for key, count in question.counts.items())
     predictions = "scores in [0, 1]" if question.scores else "binary predictions"
     lines = [f"{question.metric}, {counts}, {predictions}"]

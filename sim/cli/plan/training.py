@@ -94,7 +94,7 @@ def _values(judged: Judged) -> dict[str, Any]:
 
 
 def as_text(plan: TrainingPlan, table: Table) -> str:
-    """Lay a plan out in 80 columns."""
+    """Return a plan laid out in 80 columns."""
     demands = plan.demands
     sizes = " and ".join(f"{size:,} {name}" for size, name in zip(plan.groups, table.groups, strict=True))
     spend = f"epsilon {demands.epsilon:,g}" + (f", delta {demands.delta:g}" if demands.delta else " (delta 0)")

@@ -1,4 +1,4 @@
-"""The commands ``fairwall results ...``: what is done with runs that were played."""
+"""The commands ``fairwall results ...`` on runs that were played."""
 
 import typer
 

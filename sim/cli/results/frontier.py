@@ -33,7 +33,7 @@ def frontier(
     out: run.Out = None,
     jobs: run.Together = 1,
 ) -> None:
-    """Draw the models of a sweep that no other one beats."""
+    """Draw the Pareto-optimal models of a sweep."""
     asked = run.settings_of(settings, trials, seed)
     if Path(source).is_dir():
         if asked or out is not None or jobs != 1:
@@ -47,7 +47,6 @@ def frontier(
 
 
 def _played(scenario: str, settings: list[str], parent: Path, jobs: int) -> Path:
-    """Play a scenario, write its report, and give the run's folder."""
     from sim.games import read
     from sim.play.jobs import Jobs
     from sim.play.runner import Means
@@ -69,7 +68,6 @@ def _played(scenario: str, settings: list[str], parent: Path, jobs: int) -> Path
 
 
 def _front_of(sweep: Sweep, origin: str) -> Callable[[Sweep, Sequence[Line], Sequence[Line]], Front]:
-    """Give what finds the front of a game's runs."""
     from sim.games import GAMES
 
     front = GAMES[sweep.game].frontier
@@ -79,7 +77,6 @@ def _front_of(sweep: Sweep, origin: str) -> Callable[[Sweep, Sequence[Line], Seq
 
 
 def _written(folder: Path) -> tuple[RenderableType, Path]:
-    """Write the page of a run's front into its folder; what is to be printed, and the page."""
     if not (folder / "scenario.toml").is_file():
         raise UserError(f"{folder}: not a run's folder: it has no scenario.toml")
     from sim.games import read

@@ -12,7 +12,7 @@ def merge(
     folders: Annotated[list[Path], typer.Argument(help="The folders of all shards of one run.", metavar="FOLDER...")],
     out: Annotated[Path, typer.Option(help="The folder that gets the run's own folder.")] = Path("runs"),
 ) -> None:
-    """Join the shards of one run into one folder. They stay as they are."""
+    """Join the shards of a run into one folder. The shards stay unchanged."""
     from sim.cli.run import writable
 
     parent = writable(out)

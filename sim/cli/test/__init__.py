@@ -1,4 +1,4 @@
-"""The commands ``fairwall test ...``: whether a mechanism, a program or the protocol keeps its promises."""
+"""The commands ``fairwall test ...``: tests of mechanisms, of programs and of the protocol."""
 
 import typer
 

@@ -55,7 +55,7 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object inste
 
 
 class _Server(NamedTuple):
-    """Where a server is, or how it is started; an address without a name is that of the deployment `unnamed`."""
+    """The address of a server, or the command that starts it; an address without a name belongs to ``unnamed``."""
 
     unnamed: str
     addresses: list[str]
@@ -67,7 +67,7 @@ class _Server(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """Which checks, and how they are told."""
+    """The checks to run, and how to report them."""
 
     cases: list[Path] | None
     only: list[str] | None
@@ -115,7 +115,7 @@ _SERVERS = {
         ["-m", "sim.conformance.reference_referee"],
     ),
 }
-"""By command: what it does, the deployment that an address without a name is of, and what starts fairwall's own."""
+"""By command: its help, the deployment of an address without a name, and the arguments that start fairwall's own."""
 
 
 def _tests(kind: str) -> Callable[..., None]:
@@ -166,8 +166,7 @@ def client(
 
 
 def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
-    """Run the checks, and report each as it ends; status 1 unless all are as expected."""
-    # A handshake that is refused is no news; gRPC would write a line about each.
+    # Refused handshakes are expected; gRPC would write a line about each.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from sim.conformance import cases, report
     from sim.conformance.errors import ConformanceError
@@ -196,7 +195,7 @@ def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
 
 @contextmanager
 def _described(server: _Server) -> Iterator[Target]:
-    """Read what the tester knows of a server; make a kit for one that is started on nothing else."""
+    """Yield the target of a test; make a kit for a server that is started on nothing else."""
     from fairwall.laws.mechanisms import MECHANISM_LAWS
     from sim.conformance import kit, target
     from sim.conformance.errors import ConformanceError
@@ -226,7 +225,7 @@ def _chosen(cases: list[Case], only: list[str] | None) -> list[Case]:
 
 
 def _known(path: Path | None) -> frozenset[str]:
-    """Read a list of known failures: a number a line, and after it whatever explains it."""
+    """Read a list of known failures: a number a line, followed by any explanation."""
     from sim.conformance.files import read_text
 
     if path is None:

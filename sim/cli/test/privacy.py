@@ -175,7 +175,6 @@ def _print_verdict(verdict: Verdict) -> None:
 
 
 def _short(file: str) -> str:
-    """Return a path from where the command is run, if it is below."""
     path = Path(file)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 

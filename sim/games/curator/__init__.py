@@ -1,4 +1,4 @@
-"""The game of the curator: compliance may answer otherwise than it promised, and a regulator opens some answers."""
+"""The curator game: compliance may break its promises about answers, and a regulator opens some of the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the messages of the game of the curator's service say, in words."""
+"""Captions of the messages of the curator game's service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sim.transcripts.captions import Caption, Parts, Story, count, dealt, number
 
 
 def captions() -> Mapping[str, Caption]:
-    """Give the captions by message."""
+    """Return the captions by message."""
     return {
         "ReleaseCommitmentRequest": lambda _story, message, _: (
             f"I am bound to {count(message.commitment.rows, 'row')} and to my noise by root "
@@ -27,7 +27,7 @@ def captions() -> Mapping[str, Caption]:
 
 
 _TOLD = ("none yet", "compliance did as it promised", "compliance cheated")
-"""In the order of the verdicts' numbers."""
+"""Indexed by the number of the verdict."""
 
 
 @dealt

@@ -1,4 +1,4 @@
-"""Deals of the game of the curator: people of a table, how compliance cheats, and what the regulator knows besides."""
+"""Deals of the curator game: people of a table, the way compliance cheats, and the regulator's extra knowledge."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ from sim.scenarios.sweep import Cell
 class CuratorDeal:
     """One trial's cards.
 
-    Attributes
-    ----------
-    people, others : (rows, columns), features, label and group of whom compliance holds, and of as many others as a
-        sample is to have; all public to the regulator, and without rows where no sample is shown.
-    seed, own : the developer's, and the regulator's.
+    `people` and `others`, (rows, columns), are features, label and group of the people held by compliance and of as
+    many other people as the sample shall have. Both are public to the regulator, and empty where no sample is shown.
+    `seed` is the developer's, `own` the regulator's.
     """
 
     deal_id: str
@@ -38,7 +36,7 @@ class CuratorDeal:
 
 
 def deal(cell: Cell[CuratorScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> CuratorDeal:
-    """Draw the cards of one trial, as `Game` says."""
+    """Draw the cards of one trial, see `Game`."""
     scenario, data, asked = cell.scenario, cell.scenario.data, cell.scenario.curator
     seed = scenario.scenario.seed + trial
     own = party_seed(secret, seed, "referee")

@@ -1,4 +1,4 @@
-"""What came of a trial of the game of the curator, as the dealer took it or as a transcript tells it."""
+"""Outcome of a curator trial, as the dealer took it or as a transcript records it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sim.transcripts.messages import TrialMessages
 
 @dataclass(frozen=True, eq=False)
 class CuratorOutcome:
-    """What both parties handed in; no commitment where none was asked for."""
+    """Both parties' submissions; `commitment` is None where the scenario requires none."""
 
     answered: Answered
     commitment: Commitment | None
@@ -32,7 +32,7 @@ class CuratorOutcome:
 def from_messages(
     cell: Cell[CuratorScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[CuratorDeal, CuratorOutcome]:
-    """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
+    """Return a trial's deal, drawn again, and its outcome from the messages; NotRecorded where a value is missing."""
     dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: dealt.compliance.tested)
     return dealt, CuratorOutcome(
         answered(submission_of(trial, "SubmitAnswers"), dealt),
@@ -43,7 +43,7 @@ def from_messages(
 
 
 def answered(request: wire.SubmitAnswersRequest, dealt: CuratorDeal) -> Answered:
-    """Take what was asked and answered; Refusal if it does not fit together, or the deal."""
+    """Decode the developer's requests and answers; Refusal if they do not fit together, or the deal."""
     asked, ids = dealt.scenario.curator.requests, tuple(request.request_ids)
     predictions = take_array(request.predictions, (asked, dealt.scenario.data.people), np.bool_)
     if not len(set(ids)) == len(ids) == asked:
@@ -52,7 +52,7 @@ def answered(request: wire.SubmitAnswersRequest, dealt: CuratorDeal) -> Answered
 
 
 def opening(request: wire.SubmitOpeningRequest, dealt: CuratorDeal) -> Opening:
-    """Take what compliance opens; Refusal if it does not fit the deal. What it opens, the regulator says."""
+    """Decode compliance's opening; Refusal if it does not fit the deal. Its truth is for the regulator to judge."""
     people, rows = dealt.scenario.data.people, take_numbers(request.sample, dealt.scenario.curator.sample)
     if len(np.unique(rows)) != len(rows) or not np.isin(rows, np.arange(people)).all():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
@@ -61,5 +61,5 @@ def opening(request: wire.SubmitOpeningRequest, dealt: CuratorDeal) -> Opening:
 
 
 def commitment_of(message: wire.Commitment) -> Commitment:
-    """Read a commitment."""
+    """Decode a commitment."""
     return Commitment(int(message.rows), message.rows_digest, message.root, message.seed_digest)

@@ -1,7 +1,7 @@
-"""What the parties say in a trial of the game of the curator, computed again: answers, the opening and the verdict.
+"""Recomputation of the parties' claims in a curator trial: answers, opening and verdict.
 
-What a cheat answers is what this compliance would answer with the same cards. What it reports of that is compared
-as in any game that audits a test set, by `sim.verify.audit_reports`.
+A cheat's expected answers are those of this compliance code with the same cards. Compliance's report of audits is
+compared as in any game that audits a test set, by `sim.verify.audit_reports`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def told(findings: Findings, trial: TrialMessages, dealt: CuratorDeal, outcome: 
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
-    """Compare answers, the commitment and its opening with the cards, and what the developer says with what it got."""
+    """Compare answers, commitment and opening with the cards, and the developer's report with the answers it got."""
     dealt, told = trial.cards.get("ComplianceDeal"), trial.cards.get("CuratorDeal")
     submitted, opened = (trial.submissions.get(name) for name in ("SubmitAnswers", "SubmitOpening"))
     if dealt is None or told is None or submitted is None or opened is None or not trial.is_heard:

@@ -1,4 +1,4 @@
-"""The line of a trial of the game of the curator, and what a cell's lines come to."""
+"""The line of a curator trial, and the summary of a cell's lines."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ _COUNTED = ("accused", "won", "opened_affected", "missed")
 
 
 def record(cell: Cell[CuratorScenario], _trial: int, dealt: CuratorDeal, outcome: CuratorOutcome) -> list[Line]:
-    """Score what compliance did, and write the trial down.
+    """Return the trial's line, with the scores of compliance's cheating. Figures that do not apply are null.
 
-    ``shift`` is how far answers are from the honest ones on average, in scales of the noise; a share ``moved`` of them
-    is by a scale or more, and ``affected`` is the share that is not the honest answer. ``opened_affected`` says whether
-    one of these was opened, ``accused`` whether compliance was, ``won`` whether it moved an answer, or showed a sample
-    that passes, and was not, and ``missed`` whether it was not though one was opened. Of a sample ``flags`` counts the
-    tests below 5%, and ``gap_shown`` stands beside the ``gap_of_all``. What there was none of is null.
+    - `shift`: mean distance of answers from the honest ones, in scales of the noise; `moved`: share of answers that are
+      a scale or more away; `affected`: share of answers that differ from the honest one at all.
+    - `opened_affected`: whether an affected answer was opened; `accused`: whether compliance was; `missed`: whether an
+      affected answer was opened and compliance was not accused.
+    - `won`: whether compliance moved an answer, or showed a sample that passes, and was not accused.
+    - `flags`, `gap_shown`, `gap_of_all`: the number of a sample's tests below 5%, its gap, and the gap of all people.
     """
     asked, answered, rows = cell.scenario.curator, outcome.answered, outcome.opening.sample
     verdict = judge(dealt, answered, outcome.commitment, outcome.opening)
@@ -60,11 +61,7 @@ def record(cell: Cell[CuratorScenario], _trial: int, dealt: CuratorDeal, outcome
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell.
-
-    ``shift_law`` and ``caught_law`` are what the law says of the best of several noises and of openings, None where it
-    says nothing; ``flagged`` has the share of trials in which a test was below 5%.
-    """
+    """Return a cell's summary; `shift_law` and `caught_law` are theoretical values or None, `flagged` is by test."""
     first, trials = lines[0], len(lines)
     cheat, strength, share = (first[key] for key in ("cheat", "strength", "share"))
     bound = first["defence"] == "commitment" and cheat != MISLABELLED

@@ -1,4 +1,4 @@
-"""The dealer of the game of the curator: it deals, holds the commitment, and tells the developer the verdict."""
+"""The dealer of the curator game: it deals, keeps the commitment, and sends the developer the verdict."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from sim.games.table import Trial, given
 
 @dataclass
 class _CuratorTrial(Trial):
-    """A trial of the game of the curator."""
-
     deal: CuratorDeal
     submitted: Answered | None = None
     commitment: Commitment | None = None
@@ -31,7 +29,7 @@ class _CuratorTrial(Trial):
 
     @property
     def admits(self) -> bool:
-        """Whether the developer may ask: compliance serves, and has committed where it is to."""
+        """Whether the developer may make requests: compliance serves, and has committed if the scenario requires it."""
         return self.served and (self.commitment is not None or not self.deal.scenario.committed)
 
     @property
@@ -51,18 +49,18 @@ def _curator_deal(trial: _CuratorTrial) -> tuple[wire.CuratorDeal, Arrays]:
 
 
 class CuratorDealer(TableDealer[_CuratorTrial, CuratorDeal, CuratorOutcome], CuratorServiceServicer):
-    """Serves CuratorService, and plays one deal at a time."""
+    """The CuratorService, for one deal at a time."""
 
     kind, serve = _CuratorTrial, staticmethod(add_CuratorServiceServicer_to_server)
 
     TakeCuratorDeal = deals(wire.TakeCuratorDealResponse, _curator_deal, lambda trial: trial.admits)
 
-    # What the parties submit. Names are the protocol's.
+    # Called by the parties.
 
     def ReleaseCommitment(
         self, request: wire.ReleaseCommitmentRequest, context: ServicerContext
     ) -> wire.ReleaseCommitmentResponse:
-        """Take compliance's commitment, once and for all."""
+        """Take compliance's commitment, which cannot be changed afterwards."""
         with self.turn(request.deal_id, lambda _: True) as trial:
             commitment = commitment_of(request.commitment)
             try:
@@ -75,7 +73,7 @@ class CuratorDealer(TableDealer[_CuratorTrial, CuratorDeal, CuratorOutcome], Cur
             return wire.ReleaseCommitmentResponse()
 
     def SubmitAnswers(self, request: wire.SubmitAnswersRequest, context: ServicerContext) -> wire.SubmitAnswersResponse:
-        """Take what the developer was answered, and tell it the verdict, once compliance has opened and reported."""
+        """Take the developer's answers, and reply with the verdict once compliance has opened and reported."""
         with self.turn(request.deal_id, lambda trial: trial.admits) as trial:
             trial.submitted = trial.submitted or answered(request, trial.deal)
         if not self.table.wait(lambda: trial.opening is not None and trial.report is not None):
@@ -86,11 +84,11 @@ class CuratorDealer(TableDealer[_CuratorTrial, CuratorDeal, CuratorOutcome], Cur
             return wire.SubmitAnswersResponse(verdict=trial.verdict)
 
     def SubmitOpening(self, request: wire.SubmitOpeningRequest, context: ServicerContext) -> wire.SubmitOpeningResponse:
-        """Take what compliance opens, once nothing is answered any more."""
+        """Take compliance's opening, once no more requests are answered."""
         with self.turn(request.deal_id, lambda trial: trial.ended) as trial:
             trial.opening = opening(request, trial.deal)
             return wire.SubmitOpeningResponse()
 
     def outcome(self, trial: _CuratorTrial) -> CuratorOutcome:
-        """Say what came of a trial."""
+        """Return the outcome of a finished trial."""
         return CuratorOutcome(given(trial.submitted), trial.commitment, given(trial.opening), given(trial.report))

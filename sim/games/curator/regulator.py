@@ -1,7 +1,7 @@
-"""The regulator: it opens some of the requests, and says whether compliance did as it promised.
+"""The regulator: it opens some of the requests and judges whether compliance kept its promises.
 
-It is the only one to whom attributes, seed and salts are opened. What it knows besides are the requests and the answers
-as the developer got them, and of samples other people of the same table.
+Attributes, seed and salts are opened to the regulator alone. It also knows the requests and answers as the developer
+got them and, where a sample is shown, other people of the same table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sim.games.curator.deal import CuratorDeal
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """What the developer asked and got: ids, predictions (requests, people) of 0 and 1, answers (requests,)."""
+    """The developer's requests: ids, predictions (requests, people) of 0 and 1, and answers (requests,)."""
 
     request_ids: tuple[str, ...]
     predictions: NDArray[np.uint8]
@@ -35,7 +35,7 @@ class Answered:
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """What compliance opens: attributes (people,), the seed and the key of the salts, and the sample's row numbers."""
+    """Compliance's opening: attributes (people,), the seed, the key of the salts, and the sample's row numbers."""
 
     attributes: NDArray[np.uint8] = field(repr=False)
     seed: bytes = field(repr=False)
@@ -45,16 +45,16 @@ class Opening:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the regulator found, by the numbers of the requests that it opened, from 0, or p-values, by the test."""
+    """The regulator's verdict: the numbers of the opened requests, from 0, and the tests' p-values by name."""
 
     accused: bool
     opened: tuple[int, ...]
     tests: dict[str, float]
 
 
-@lru_cache(maxsize=1)  # a trial's verdict is told, scored and verified, and tests of a sample take a while
+@lru_cache(maxsize=1)  # called for reply, score and verifier, and sample tests are slow
 def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, opening: Opening) -> Verdict:
-    """Open requests that nobody knew of before, and judge by the scenario's defence."""
+    """Open requests chosen at random after the answers, and judge by the scenario's defence."""
     asked = deal.scenario.curator
     rng = np.random.default_rng([*deal.own, 1])
     opened = tuple(sorted(rng.choice(asked.requests, asked.openings, replace=False).tolist())) if asked.openings else ()
@@ -77,7 +77,7 @@ def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, 
 def answers(
     deal: CuratorDeal, answered: Answered, attributes: NDArray[np.uint8], seed: bytes, numbers: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Recompute answers of some of the requests: shape (numbers,)."""
+    """Recompute the answers to the requests with these numbers: shape (numbers,)."""
     asked, epsilon = deal.scenario.curator, deal.scenario.share_of_epsilon
     records = Records.imagined(deal.compliance.labels, attributes, (METRIC,), asked.minimum_group)
 
@@ -90,13 +90,13 @@ def answers(
 
 
 def exact_gaps(deal: CuratorDeal, answered: Answered) -> NDArray[np.float64]:
-    """Return the gaps without noise, shape (requests,), by the attributes that people have."""
+    """Return the gaps without noise under people's true attributes, shape (requests,)."""
     records = Records.imagined(deal.compliance.labels, deal.compliance.protected, (METRIC,))
     return Question(METRIC, answered.predictions, records).gaps()
 
 
 def scale(deal: CuratorDeal) -> float:
-    """Return the scale of the noise of each answer, as `compliance.mechanisms.laplace` has it."""
+    """Return the scale of the noise of each answer, as in `compliance.mechanisms.laplace`."""
     people, least = deal.scenario.data.people, deal.scenario.curator.minimum_group
     epsilon = deal.scenario.share_of_epsilon
     exact = laplace_law(METRIC, people, 1, epsilon, least).scale

@@ -1,4 +1,4 @@
-"""What the scenario files of the game of the curator may hold."""
+"""Scenario files of the curator game."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _FIXED = ComplianceSection(mechanism="laplace", metric=METRIC).model_dump(exclud
 
 
 class CuratorData(TableSection):
-    """The table, and how many people of it are asked about."""
+    """The table, and the number of its people that compliance holds."""
 
     people: int = Field(default=1000, strict=True, ge=10, le=PEOPLE_MAX)
 
 
 class CuratorSection(Section):
-    """How compliance cheats, and what keeps it from that.
+    """The keys of `[curator]`: compliance's cheat, and the defence against it.
 
     Attributes
     ----------
-    cheat : what compliance does, see `compliance.games.curator`; "none" is honest.
-    strength : how many noises or samples it draws, how many rows it touches, or how many times less noise it adds.
-    share : with what probability each request is cheated at.
-    defence : "statistics", by which noise is tested for its law; "commitment", by which answers are recomputed; none.
-    requests : how many models are asked about, each in a request of its own, for an equal part of the budget.
-    openings : how many of the requests the regulator opens.
-    minimum_group : how many people each group has at least, which noise counts on.
-    sample : how many rows compliance shows as a sample of all, and in place of answers; 0 for none.
-    passes : the largest gap in labels that the sample may have.
+    cheat : a cheat of `compliance.games.curator`; "none" is honest.
+    strength : number of noises or samples drawn, of rows touched, or factor by which the noise is too small.
+    share : probability that a request is cheated at.
+    defence : "statistics" tests the noise's distribution; "commitment" recomputes answers.
+    requests : number of models, each in a request of its own for an equal part of the budget.
+    openings : number of requests that the regulator opens.
+    minimum_group : smallest size of a group, on which the noise's scale depends.
+    sample : number of rows that compliance shows in place of answers, as a sample of all; 0 for none.
+    passes : largest gap in labels with which the sample passes.
     """
 
     cheat: Annotated[str, one_of(CHEATS)] = HONEST
@@ -51,28 +51,28 @@ class CuratorSection(Section):
 
 
 class CuratorScenario(Scenario):
-    """A validated scenario of the game of the curator."""
+    """A validated scenario of the curator game."""
 
     data: CuratorData
     curator: CuratorSection
 
     @property
     def committed(self) -> bool:
-        """Whether compliance commits before it admits anybody."""
+        """Whether compliance commits before it admits the developer."""
         return self.curator.defence == "commitment"
 
     @property
     def share_of_epsilon(self) -> float:
-        """What each request may cost."""
+        """Epsilon of one request."""
         return part_of(self.epsilon, max(1, self.curator.requests))
 
     def steps(self) -> tuple[str, ...]:
-        """List the calls by which parties take a trial on."""
+        """Return the calls by which the parties advance a trial, in order."""
         first = ("ReleaseCommitment",) if self.committed else ()
         return (*first, "ServeTrial", "SubmitAnswers", "SubmitOpening", "SubmitAuditReport")
 
     def problems(self) -> Iterator[str]:
-        """Find what no single key shows."""
+        """Yield the problems that involve several keys."""
         asked, rules = self.curator, self.compliance
         for key, value in _FIXED.items():
             if getattr(rules, key) != value:

@@ -1,4 +1,4 @@
-"""The disclosure game: what a study's release tells of one person, with her in the study and without her."""
+"""The disclosure game: a study's release reveals a secret about one person, whether or not she is in the study."""
 
 from __future__ import annotations
 

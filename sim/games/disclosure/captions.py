@@ -1,4 +1,4 @@
-"""What the messages of the disclosure game's services say, in words."""
+"""Captions of the messages of the disclosure game's services."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.transcripts.captions import Caption, Parts, Story, count, dealt, number
 
 
 def captions() -> Mapping[str, Caption]:
-    """Give the captions by message."""
+    """Return the captions by message."""
     return {
         "TakeDisclosureDealResponse": _take_disclosure_deal_response,
         "TabulateRequest": _tabulate_request,

@@ -16,16 +16,7 @@ _NONE = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, eq=False)
 class DisclosureDeal:
-    """One trial's cards.
-
-    Attributes
-    ----------
-    secret : 0 or 1: whether Alice's answer is yes, or whether she takes part.
-    place : which record is hers, if she takes part.
-    cell : hers.
-    known : what the developer knows beforehand.
-    compliance : the study.
-    """
+    """One trial's cards. `secret` is 0 or 1; `place` is the index of Alice's record, None if she does not take part."""
 
     deal_id: str
     scenario: DisclosureScenario
@@ -38,7 +29,7 @@ class DisclosureDeal:
 
     @property
     def study(self) -> StudyCards:
-        """The study."""
+        """The study in compliance's cards."""
         assert self.compliance.study is not None, "this game's"
         return self.compliance.study
 
@@ -50,7 +41,7 @@ def deal(cell: Cell[DisclosureScenario], trial: int, deal_id: str, secret: bytes
     rng = np.random.default_rng([*party_seed(secret, seed, "referee")])
     coin, fact = (int(one) for one in rng.integers(2, size=2))
     if asked.mode == "inferential":
-        # Alice is one of her cell: she answers as the fact has it.
+        # Alice answers like the people of her cell.
         coin = int(rng.random() < (1 - asked.rate if fact else asked.rate))
     own = int(rng.integers(asked.cells)) if asked.mode == "identity" else 0
     cells = rng.integers(asked.cells, size=asked.people)
@@ -70,7 +61,7 @@ def deal(cell: Cell[DisclosureScenario], trial: int, deal_id: str, secret: bytes
     )
     place = int(rng.integers(asked.people + 1))
     if takes_part:
-        # The others stand in no order: they are draws of one law.
+        # The others' records are i.i.d., so a random place for hers makes the order reveal nothing.
         cells = np.insert(cells, place, own)
         answers = np.insert(answers, place, 1 if asked.mode == "presence" else coin)
     study = StudyCards(cells.astype(np.float64), answers, asked.cells, asked.records, asked.epsilon)

@@ -1,4 +1,4 @@
-"""What came of a disclosure trial: what its parties submitted, as the dealer took it or as a transcript tells it."""
+"""Outcome of a disclosure trial: the parties' submissions, as the dealer took them or as a transcript records them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sim.transcripts.messages import TrialMessages
 
 @dataclass(frozen=True, eq=False)
 class DisclosureOutcome:
-    """What the developer believes, and compliance's report."""
+    """The developer's belief about the secret, and compliance's report."""
 
     belief: Belief
     report: AuditReport
@@ -25,7 +25,7 @@ class DisclosureOutcome:
 def from_messages(
     cell: Cell[DisclosureScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[DisclosureDeal, DisclosureOutcome]:
-    """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
+    """Return a trial's deal, drawn again, and its outcome from the messages; NotRecorded where a value is missing."""
     request = submission_of(trial, "SubmitPosterior")
     dealt = drawn_again(
         deal,
@@ -36,6 +36,6 @@ def from_messages(
 
 
 def belief_of(request: disclosure.SubmitPosteriorRequest) -> Belief:
-    """Read what the developer believes."""
+    """Decode the developer's belief."""
     record = request.record if request.HasField("record") else None
     return Belief(request.posterior, request.guess, record, request.candidates)

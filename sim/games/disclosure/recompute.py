@@ -1,4 +1,4 @@
-"""What compliance and the developer report of a disclosure trial, computed again from its messages."""
+"""Recomputation of the parties' reports in a disclosure trial from its messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sim.transcripts.methods import short
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
-    """Compare tables with the study and the seed, and what was reported with what follows from them."""
+    """Compare tables with the study and the seed, and the parties' reports with the values recomputed from them."""
     dealt, told = trial.cards.get("ComplianceDeal"), trial.cards.get("DisclosureDeal")
     believed, reported = trial.submissions.get("SubmitPosterior"), trial.submissions.get("SubmitAuditReport")
     if dealt is None or told is None or believed is None or reported is None:
@@ -46,7 +46,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
 def _released(
     findings: Findings, trial: TrialMessages, study: Study, epsilon: float
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """Compare tables with the study and its seed; the first of them, if any, and what all cost."""
+    """Compare tables with the study and its seed; return the first table, if any, and the epsilon spent on all."""
     first = None
     losses = {}
     for one in trial.releases:
@@ -63,7 +63,6 @@ def _released(
 
 
 def _believed(findings: Findings, trial: TrialMessages, deal: Any, table: NDArray[np.float64]) -> None:
-    """Compare what the developer believes with Bayes's posterior."""
     submitted = trial.submissions["SubmitPosterior"]
     place, request = f"{trial.deal_id}: developer reports", submitted.request
     again = believe(deal, table)

@@ -1,4 +1,4 @@
-"""The line of a disclosure trial, and what a cell's lines come to."""
+"""The line of a disclosure trial, and the summary of a cell's lines."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from sim.scenarios.sweep import Cell
 def record(
     _cell: Cell[DisclosureScenario], _trial: int, dealt: DisclosureDeal, outcome: DisclosureOutcome
 ) -> list[Line]:
-    """Score what the developer believes, and write the trial down.
+    """Return the trial's line, with the score of the developer's belief.
 
-    ``posterior`` is the probability of yes, ``posterior_of_truth`` what the true answer was given; ``advantage_law`` is
-    the largest advantage by the public law, given what was known. Where records were released, ``linked`` says whether
-    the one named is Alice's, of ``candidates`` like hers among ``people``.
+    `posterior` is the probability of yes, `posterior_of_truth` that of the true answer; `advantage_law` is the largest
+    advantage under the public noise distribution, given the developer's knowledge. Where records were released,
+    `linked` is whether the record that the developer named is Alice's, one of `candidates` like hers among `people`.
     """
     belief, known = outcome.belief, dealt.known
     return [
@@ -53,7 +53,7 @@ def record(
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell; the advantage is None where the secret was never 0, or never 1."""
+    """Return the summary of a cell; the advantage is None where the secret was never 0, or never 1."""
     trials = len(lines)
     found = _advantage(lines)
     named = [line for line in lines if line["linked"] is not None]
@@ -75,12 +75,11 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
 
 
 def _advantage(lines: Sequence[Line]) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Measure P(guess 1 | secret 1) - P(guess 1 | secret 0), with its 95% interval.
+    """Return P(guess 1 | secret 1) - P(guess 1 | secret 0) and its 95% interval, or None where a secret never occurred.
 
-    Trials are independent, so the two shares are. Their difference's interval is Newcombe's (Statistics in Medicine
-    1998, 17, 873-890): the distances of each share to its own limits, squared and added. The limits are Clopper and
-    Pearson's where his are Wilson's: with 8 or 30 trials of each secret it covers at least 95.8% of the time (exact, on
-    a grid of both probabilities).
+    Newcombe's interval for a difference of two independent shares (Statistics in Medicine 1998, 17, 873-890): the
+    distances of each share to its limits, squared and added, with Clopper and Pearson's limits in place of Wilson's.
+    With 8 or 30 trials of each secret it covers at least 95.8% of the time (exact, on a grid of both probabilities).
     """
     shares = []
     for secret in (1, 0):

@@ -1,4 +1,4 @@
-"""The dealer of the disclosure game: it deals what is known of Alice, and takes what the developer believes of her."""
+"""The dealer of the disclosure game: it deals the public facts about Alice, and takes the developer's belief."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ _NUMBERS = {name: number for number, name in MODES.items()}
 
 @dataclass
 class _DisclosureTrial(Trial):
-    """A trial of the disclosure game."""
-
     deal: DisclosureDeal
     submitted: Belief | None = None
 
@@ -47,7 +45,7 @@ def _disclosure_deal(trial: _DisclosureTrial) -> tuple[disclosure.DisclosureDeal
 
 
 class DisclosureDealer(TableDealer[_DisclosureTrial, DisclosureDeal, DisclosureOutcome], DisclosureServiceServicer):
-    """Serves DisclosureService, and plays one deal at a time."""
+    """The DisclosureService, for one deal at a time."""
 
     kind, serve = _DisclosureTrial, staticmethod(add_DisclosureServiceServicer_to_server)
 
@@ -56,7 +54,7 @@ class DisclosureDealer(TableDealer[_DisclosureTrial, DisclosureDeal, DisclosureO
     def SubmitPosterior(
         self, request: disclosure.SubmitPosteriorRequest, context: ServicerContext
     ) -> disclosure.SubmitPosteriorResponse:
-        """Take what the developer believes."""
+        """Take the developer's belief."""
         with self.turn(request.deal_id, lambda trial: trial.served) as trial:
             belief, named = belief_of(request), request.HasField("record")
             people = len(trial.deal.study.answers) if trial.deal.study.records else 0
@@ -67,5 +65,5 @@ class DisclosureDealer(TableDealer[_DisclosureTrial, DisclosureDeal, DisclosureO
             return disclosure.SubmitPosteriorResponse()
 
     def outcome(self, trial: _DisclosureTrial) -> DisclosureOutcome:
-        """Say what came of a trial."""
+        """Return the outcome of a finished trial."""
         return DisclosureOutcome(given(trial.submitted), given(trial.report))

@@ -1,4 +1,4 @@
-"""What the scenario files of the disclosure game may hold."""
+"""Scenario files of the disclosure game."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ PEOPLE_MAX = 100_000
 
 
 class DisclosureSection(Section):
-    """What is asked about Alice, and what is known and released.
+    """The keys of `[disclosure]`: the secret, the developer's knowledge and the release.
 
     Attributes
     ----------
-    mode : what is asked: which record is hers, what she answered, the same where people like her answer alike, or
-        whether she takes part.
-    alice : whether she takes part; drawn where that is the secret, and only there.
-    knows : whether the developer knows only who takes part and by what law people answer, or everybody else's answer
-        too.
-    people : how many others take part.
-    cells : how many combinations of values of the columns that are no secret, each as likely as another.
-    epsilon : of the release; infinite for counts without noise and, of identity, for the records.
-    rate : of the inferential mode: how often people answer yes where it makes no difference to be of Alice's cell; in
-        that cell as often, or as often no.
+    mode : the secret: "identity", which record is Alice's; "attribute", her answer; "inferential", her answer where
+        people like her answer alike; "presence", whether she takes part.
+    alice : whether she takes part; "drawn" in mode presence, and only there.
+    knows : "law": the developer knows who takes part and the distribution of answers; "others": also everybody else's
+        answer.
+    people : number of other people.
+    cells : number of combinations of values of the columns that are not secret; all are equally likely.
+    epsilon : of the release; infinite for counts without noise and, in mode identity, for the records.
+    rate : in mode inferential, the probability of yes outside Alice's cell; inside, that of yes or of no, by a coin.
     """
 
     mode: Literal["identity", "attribute", "inferential", "presence"]
@@ -56,11 +55,11 @@ class DisclosureScenario(Scenario):
         return self.disclosure.epsilon
 
     def steps(self) -> tuple[str, ...]:
-        """List the calls by which parties take a trial on."""
+        """Return the calls by which the parties advance a trial, in order."""
         return ("ServeTrial", "SubmitPosterior", "SubmitAuditReport")
 
     def problems(self) -> Iterator[str]:
-        """Find what no single key shows."""
+        """Yield the problems that involve several keys."""
         asked = self.disclosure
         if self.compliance != NOT_ASKED:
             yield "compliance: no metric is asked for in the disclosure game; leave the table out"

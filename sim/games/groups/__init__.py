@@ -1,4 +1,4 @@
-"""The game of groups: the reveal game with any number of groups, of which noisy counts are told."""
+"""The game of groups: the reveal game for any number of groups, with noisy counts by group as the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the messages of the game of groups' services say, in words."""
+"""Captions of the messages of the services of the game of groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, cou
 
 
 def captions() -> Mapping[str, Caption]:
-    """Give the captions by message."""
+    """Return the captions by message."""
     return {
         "TakeGroupDealResponse": _take_group_deal_response,
         "GetGroupTermsResponse": _get_group_terms_response,

@@ -1,4 +1,4 @@
-"""Deals of the game of groups: people of a table, or of public shares, and how the developer is to ask about them."""
+"""Deals of the game of groups: people drawn from a table or from public shares, and the developer's strategy."""
 
 from __future__ import annotations
 
@@ -24,15 +24,7 @@ _NONE = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, eq=False)
 class GroupsDeal:
-    """One trial's cards.
-
-    Attributes
-    ----------
-    cells : (people,), everybody's group by number.
-    shares : (groups,), how large each group is among all people like these: public.
-    names : what the groups are called.
-    seed : the developer's.
-    """
+    """One trial's cards: group numbers `cells`, (people,), and the groups' public `shares`, (groups,), and names."""
 
     deal_id: str
     scenario: GroupsScenario
@@ -45,13 +37,13 @@ class GroupsDeal:
 
     @property
     def groups(self) -> GroupCards:
-        """By what people are counted."""
+        """Compliance's groups."""
         assert self.compliance.groups is not None, "this game's"
         return self.compliance.groups
 
 
 def deal(cell: Cell[GroupsScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> GroupsDeal:
-    """Draw the cards of one trial, as `Game` says."""
+    """Draw the cards of one trial, see `Game`."""
     scenario, asked = cell.scenario, cell.scenario.groups
     seed = scenario.scenario.seed + trial
     rng = np.random.default_rng([*party_seed(secret, seed, "referee")])
@@ -71,37 +63,36 @@ def deal(cell: Cell[GroupsScenario], trial: int, deal_id: str, secret: bytes = W
 
 
 _Drawn = tuple[GroupCards, NDArray[np.float64], tuple[str, ...]]
-"""Everybody's groups; each group's share, and its name."""
+"""The people's groups, each group's share, and the groups' names."""
 
 
-def _synthetic(asked: GroupsSection, rng: np.random.Generator) -> _Drawn:
-    shares = np.array(asked.shares) / math.fsum(asked.shares)
-    codes = rng.choice(len(shares), (1, asked.people), p=shares).astype(np.uint8)
+def _synthetic(section: GroupsSection, rng: np.random.Generator) -> _Drawn:
+    shares = np.array(section.shares) / math.fsum(section.shares)
+    codes = rng.choice(len(shares), (1, section.people), p=shares).astype(np.uint8)
     names = tuple(f"group {number}" for number in range(1, len(shares) + 1))
-    return GroupCards(("group",), (len(shares),), codes, asked.epsilon), shares, names
+    return GroupCards(("group",), (len(shares),), codes, section.epsilon), shares, names
 
 
-def _drawn(asked: GroupsSection, rng: np.random.Generator) -> _Drawn:
-    """Draw people of a table, and tell the shares of the groups in all of it."""
-    values, codes = _load(asked.source, asked.columns)
+def _drawn(section: GroupsSection, rng: np.random.Generator) -> _Drawn:
+    values, codes = _load(section.source, section.columns)
     sizes = tuple(map(len, values))
     people = codes.shape[1]
-    if asked.people > people:
-        raise DealError(f"groups.people: {asked.people} people wanted, {asked.source} has {people}")
+    if section.people > people:
+        raise DealError(f"groups.people: {section.people} people wanted, {section.source} has {people}")
     shares = np.bincount(_cells(codes, sizes), minlength=math.prod(sizes)) / people
-    drawn = np.ascontiguousarray(codes[:, rng.choice(people, asked.people, replace=False)])
+    drawn = np.ascontiguousarray(codes[:, rng.choice(people, section.people, replace=False)])
     names = tuple(" × ".join(each) for each in product(*values))
-    return GroupCards(asked.columns, sizes, drawn, asked.epsilon), shares, names
+    return GroupCards(section.columns, sizes, drawn, section.epsilon), shares, names
 
 
 def _cells(codes: NDArray[np.uint8], sizes: tuple[int, ...]) -> NDArray[np.intp]:
-    """Return everybody's group by number, the last column's values the fastest, as compliance has them."""
+    """Return each person's group number, in compliance's order: the last column varies fastest."""
     return np.asarray(np.ravel_multi_index(tuple(codes), sizes))
 
 
 @lru_cache(maxsize=4)
 def _load(source: str, columns: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], ...], NDArray[np.uint8]]:
-    """Read each column's values, and everybody's codes, shape (columns, people)."""
+    """Return each column's values, and the codes of all people, shape (columns, people)."""
     path = SHIPPED[source].path if source in SHIPPED else Path(source)
     table = read(path, source, columns)
     found = [Categories.of(Column.of(source, column, table)) for column in columns]

@@ -1,4 +1,4 @@
-"""What came of a trial of the game of groups, as the dealer took it or as a transcript tells it."""
+"""Outcome of a trial of the game of groups, as the dealer took it or as a transcript records it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GroupsOutcome:
 def from_messages(
     cell: Cell[GroupsScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[GroupsDeal, GroupsOutcome]:
-    """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
+    """Return a trial's deal, drawn again, and its outcome from the messages; NotRecorded where a value is missing."""
     request = submission_of(trial, "SubmitGroups")
     dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: {"groups": dealt.groups.codes})
     return dealt, GroupsOutcome(bits_of(request.guess), report_of(trial))

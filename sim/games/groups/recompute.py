@@ -1,4 +1,4 @@
-"""What compliance and the developer report of a trial of the game of groups, computed again from its messages."""
+"""Recomputation of the parties' reports in a trial of the game of groups from its messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sim.transcripts.methods import short
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
-    """Compare counts with the groups and the seed, and what was reported with what follows from them."""
+    """Compare counts with the groups and the seed, and the parties' reports with the values recomputed from them."""
     dealt, told = trial.cards.get("ComplianceDeal"), trial.cards.get("GroupDeal")
     guessed, reported = trial.submissions.get("SubmitGroups"), trial.submissions.get("SubmitAuditReport")
     if dealt is None or told is None or guessed is None or reported is None:
@@ -45,7 +45,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
 def _released(
     findings: Findings, trial: TrialMessages, grouped: GroupCase, epsilon: float
 ) -> tuple[list[tuple[NDArray[np.float64], GroupRelease]], float]:
-    """Compare counts with the groups and their seed; what was asked with its answers, and what all of it cost."""
+    """Compare counts with the groups and their seed; return the requests with their answers, and the epsilon spent."""
     asked: dict[str, tuple[NDArray[np.float64], GroupRelease]] = {}
     losses = {}
     for one in trial.releases:

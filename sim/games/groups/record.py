@@ -1,4 +1,4 @@
-"""The line of a trial of the game of groups, and what a cell's lines come to."""
+"""The line of a trial of the game of groups, and the summary of a cell's lines."""
 
 from __future__ import annotations
 
@@ -19,40 +19,34 @@ from sim.scenarios.sweep import Cell
 
 
 def rights(guess: NDArray[np.uint8], cells: NDArray[np.intp], groups: int) -> NDArray[np.float64]:
-    """Measure how many of each group's people a guess names right, in percent; NaN of a group that nobody is in.
-
-    ``guess`` and ``cells``, of shape (people,), are each person's group, as it is taken to be and as it is.
-    """
+    """Return the percentage of each group guessed right, NaN if empty; arguments are group numbers, (people,)."""
     right, people = (np.bincount(cells, weights, groups) for weights in (guess == cells, None))
     return np.where(people > 0, 100.0 * right / np.maximum(people, 1), np.nan)
 
 
 def leakage(guess: NDArray[np.uint8], cells: NDArray[np.intp]) -> float:
-    """Measure the balanced accuracy of a guess, in percent: the mean, over groups that somebody is in, of who is right.
-
-    Of two groups that is the reveal game's. Arrays are as in `rights`.
-    """
+    """Return a guess's balanced accuracy over the groups that are not empty, in percent, as in the reveal game."""
     right, people = (np.bincount(cells, weights) for weights in (guess == cells, None))
     return 100.0 * float((right[people > 0] / people[people > 0]).mean())
 
 
 def most(epsilon: float, groups: int) -> float:
-    """Return the largest balanced accuracy, in percent, that answers of so much epsilon allow about one person.
+    """Return the largest balanced accuracy about one person, in percent, under answers of this epsilon.
 
-    Let p_gh be how probable it is that somebody of group h is taken to be of g. Sizes of groups are public: where the
-    person is of g instead, somebody of g is of h, and two changes change it by no more than a factor e^(2 epsilon). So
-    p_gg (1 + (k - 1) e^(-2 epsilon)) <= sum_h p_gh, and summed up over g the right side is k: the mean of p_gg is at
-    most 1 / (1 + (k - 1) e^(-2 epsilon)).
+    Let p_gh be the probability that a person of group h is guessed to be of g. Sizes of groups are public, so if the
+    person is of g instead, somebody else moves from g to h: two changes, a factor of at most e^(2 epsilon). So
+    p_gg (1 + (k - 1) e^(-2 epsilon)) <= sum_h p_gh. Summed over g, the right side is k, and the mean of p_gg is at most
+    1 / (1 + (k - 1) e^(-2 epsilon)).
     """
     return 100.0 / (1 + (groups - 1) * math.exp(-2 * epsilon))
 
 
 def record(_cell: Cell[GroupsScenario], _trial: int, dealt: GroupsDeal, outcome: GroupsOutcome) -> list[Line]:
-    """Score a guess, and write the trial down.
+    """Return the trial's line, with the score of the guess.
 
-    ``leakage`` is its balanced accuracy in percent over the ``groups`` that somebody is in, of which guessing without
-    any answer has ``chance``; ``bound`` is what epsilon allows; ``recovered`` people are taken to be where they are.
-    ``right`` is how many of each group are, in percent; null where nobody is in it.
+    `leakage` is the balanced accuracy in percent over the `groups` that are not empty, `chance` that of a guess without
+    answers, `bound` the largest that epsilon allows. `recovered` is the number of people guessed right, `right` the
+    percentage by group, null for an empty group.
     """
     asked, cells = dealt.scenario.groups, dealt.cells
     groups = len(np.unique(cells))
@@ -76,10 +70,7 @@ def record(_cell: Cell[GroupsScenario], _trial: int, dealt: GroupsDeal, outcome:
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell: means over trials, and of leakage also ``leakage_sd``, None for one trial.
-
-    ``right`` has the same of each group, over the ``trials`` in which somebody is in it.
-    """
+    """Return a cell's summary: means over trials; those by group are over trials in which the group is not empty."""
     return {
         **swept,
         "trials": len(lines),

@@ -1,4 +1,4 @@
-"""The dealer of the game of groups: it deals how to ask, and takes who is thought to be in which group."""
+"""The dealer of the game of groups: it deals the developer's strategy, and takes its guess at everybody's group."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from sim.games.table import Trial, given
 
 @dataclass
 class _GroupsTrial(Trial):
-    """A trial of the game of groups."""
-
     deal: GroupsDeal
     submitted: NDArray[np.uint8] | None = None
 
@@ -44,7 +42,7 @@ def _group_deal(trial: _GroupsTrial) -> tuple[wire.GroupDeal, Arrays]:
 
 
 class GroupsDealer(TableDealer[_GroupsTrial, GroupsDeal, GroupsOutcome], GroupGameServiceServicer):
-    """Serves GroupGameService, and plays one deal at a time."""
+    """The GroupGameService, for one deal at a time."""
 
     kind, serve = _GroupsTrial, staticmethod(add_GroupGameServiceServicer_to_server)
 
@@ -60,5 +58,5 @@ class GroupsDealer(TableDealer[_GroupsTrial, GroupsDeal, GroupsOutcome], GroupGa
             return wire.SubmitGroupsResponse()
 
     def outcome(self, trial: _GroupsTrial) -> GroupsOutcome:
-        """Say what came of a trial."""
+        """Return the outcome of a finished trial."""
         return GroupsOutcome(given(trial.submitted), given(trial.report))

@@ -1,4 +1,4 @@
-"""What the scenario files of the game of groups may hold."""
+"""Scenario files of the game of groups."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ SYNTHETIC = "synthetic"
 
 
 class GroupsSection(Section):
-    """Who is in which group, and how the developer asks.
+    """The keys of `[groups]`: the people's groups, and the developer's attack.
 
     Attributes
     ----------
-    source : "synthetic", a shipped table, or the path of one.
-    columns : of a table: the columns whose values, all together, are the groups.
-    shares : of synthetic people: how likely each group is.
-    people : how many are counted.
-    epsilon : what all batches may cost together, for one person's change of group; infinite for exact counts.
-    strategy : whom models accept, see `developer.groups.subsets`.
-    batches, models : how many batches are asked, and how many models each has; at most, where they are searched.
+    source : "synthetic", a shipped table, or a table's path.
+    columns : columns of a table; groups are the combinations of their values.
+    shares : probability of each group of synthetic people.
+    people : number of people counted.
+    epsilon : most that all batches may cost together, for one person's change of group; infinite for exact counts.
+    strategy : choice of the people whom the models accept, see `developer.groups.subsets`.
+    batches, models : number of batches, and of models in each; upper limits where they are searched.
     """
 
     source: str = SYNTHETIC
@@ -51,11 +51,11 @@ class GroupsScenario(Scenario):
         return self.groups.epsilon
 
     def steps(self) -> tuple[str, ...]:
-        """List the calls by which parties take a trial on."""
+        """Return the calls by which the parties advance a trial, in order."""
         return ("ServeTrial", "SubmitGroups", "SubmitAuditReport")
 
     def problems(self) -> Iterator[str]:
-        """Find what no single key shows."""
+        """Yield the problems that involve several keys."""
         asked = self.groups
         if self.compliance != NOT_ASKED:
             yield "compliance: no metric is asked for in the game of groups; leave the table out"

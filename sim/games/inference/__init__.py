@@ -1,4 +1,4 @@
-"""The distribution-inference game, in which an outsider is to tell which group a model was trained on."""
+"""The distribution-inference game: an outsider guesses on which of two groups a model was trained."""
 
 from __future__ import annotations
 

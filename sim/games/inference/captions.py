@@ -1,4 +1,4 @@
-"""What the messages of InferenceService say, in words."""
+"""Captions of the messages of InferenceService."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, car
 
 
 def captions() -> Mapping[str, Caption]:
-    """Give the captions by message."""
+    """Return the captions by message."""
     return {
         "TakeTrainingDealResponse": _take_training_deal_response,
         "SubmitModelsRequest": _submit_models_request,
@@ -41,7 +41,7 @@ def _submit_guesses_request(story: Story, message: Any, _: Parts) -> str:
     guesses = array_of(message.guesses)
     bits = story.kept.get("bits")
     if guesses is not None and len(guesses):
-        story.guess = Guess("model", guesses[0], true=bits)  # the first attack's
+        story.guess = Guess("model", guesses[0], true=bits)  # of the first attack
     if guesses is None or bits is None or guesses.shape[1:] != bits.shape:
         return "guesses which group each model learned from"
     right = ", ".join(str(int((row == bits).sum())) for row in guesses)

@@ -1,7 +1,7 @@
-"""Deals of the inference game: rows for each party, no row in two hands, and a bit for each model that is trained.
+"""Deals of the inference game: disjoint rows for each party, and a bit for each model that is trained.
 
-One trial is one split of the table. The referee keeps test rows to measure models on; where compliance is to answer, it
-gets rows of its own, as many; the developer gets what the scenario says or half of the rest, and the adversary what is
+One trial is one split of the table. The referee keeps test rows to measure models on; compliance, where it is in the
+game, gets as many rows of its own; the developer gets the scenario's share or half of the rest, the adversary what is
 left.
 """
 
@@ -24,15 +24,15 @@ from sim.games.people import load
 from sim.scenarios.sweep import Cell
 
 TEST_SHARE, TEST_MOST = 0.2, 4000
-"""The part of the table that is held back where the scenario does not say: of a large one less than a fifth will do."""
+"""Default share of the table held back as test rows, and the largest default number of them."""
 
 MEMBERS_MOST = 2000
-"""How many of the developer's rows models are asked about, to compare them with rows nobody trained on."""
+"""Largest number of the developer's rows that models are scored on, for comparison with rows not trained on."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hand:
-    """Hand of the table: features (rows, d), labels (rows,), groups (attributes, rows), and their numbers in it."""
+    """Rows of the table: features (rows, d), labels (rows,), groups (attributes, rows), and row numbers (rows,)."""
 
     features: NDArray[np.float64]
     labels: NDArray[np.uint8]
@@ -46,12 +46,12 @@ class InferenceDeal:
 
     Attributes
     ----------
-    bits : (victims,), for the developer; they stay with the referee otherwise.
-    developer, adversary, test : whose rows are whose.
-    sides : (test rows,), which of the two distributions a test row is a sample of, 0 or 1; -1 for neither.
-    audited : the rows that compliance audits on, where lambda is chosen through it. The developer gets their features.
-    compliance : their labels and groups, for compliance.
-    left_out : the rows of the table that are in nobody's hand, by reason.
+    bits : (victims,), dealt to the developer; the referee tells them to nobody else.
+    developer, adversary, test : the parties' rows, and those that models are measured on.
+    sides : (test rows,), number of the distribution, 0 or 1, that a test row is a sample of; -1 for neither.
+    audited : rows that compliance audits on, where lambda is chosen by its answers. The developer gets their features.
+    compliance : labels and groups of `audited`.
+    left_out : rows of the table that no party holds, by reason.
     """
 
     deal_id: str
@@ -68,21 +68,18 @@ class InferenceDeal:
 
     @property
     def member_rows(self) -> int:
-        """Of how many of the developer's rows, from the first on, its models' scores are asked."""
+        """Number of the developer's rows, from the first on, on which its models' scores are requested."""
         return min(MEMBERS_MOST, len(self.developer.labels))
 
     @property
     def table_rows(self) -> int:
-        """How many rows are in somebody's hand: all of the table's two groups."""
+        """Number of rows in the deal, of both groups."""
         hands = (self.developer, self.adversary, self.test, self.audited)
         return sum(len(hand.labels) for hand in hands if hand is not None)
 
 
 def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> InferenceDeal:
-    """Draw the cards of one trial, as `Game` says.
-
-    The split and the bits do not depend on the defence: cells of a sweep are played on the same ones.
-    """
+    """Draw the cards of one trial, see `Game`; split and bits do not depend on the defence, so cells share them."""
     scenario = cell.scenario
     seed = scenario.scenario.seed + trial
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
@@ -125,10 +122,7 @@ def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes 
 
 
 def _sizes(scenario: InferenceScenario, rows: int) -> tuple[int, int]:
-    """Say how many of a table's rows are held back to measure on, and how many the developer trains on.
-
-    A deal that leaves the adversary none is refused.
-    """
+    """Return the numbers of rows held back to measure on and of rows the developer trains on; some must remain."""
     data = scenario.data
     held_back = min(TEST_MOST, int(TEST_SHARE * rows)) if data.test_share is None else round(data.test_share * rows)
     left = rows - held_back * (2 if scenario.developer.lambdas else 1)
@@ -142,7 +136,7 @@ def _sizes(scenario: InferenceScenario, rows: int) -> tuple[int, int]:
 
 
 def _check_rows(scenario: InferenceScenario, groups: dict[str, NDArray[np.uint8]]) -> None:
-    """Refuse a deal in which a model's rows cannot be drawn: the developer's, or the adversary's besides its probes."""
+    """Refuse a deal in which a model's rows cannot be drawn: the developer's, or the adversary's without its probes."""
     asked, adversary = scenario.developer, scenario.adversary
     settings = Settings(purity=asked.purity, rows=asked.rows or None, other_rows=asked.other_rows or None)
     trains = {"developer": 0}
@@ -159,11 +153,11 @@ def _check_rows(scenario: InferenceScenario, groups: dict[str, NDArray[np.uint8]
 
 
 def sides(group: NDArray[np.uint8], purity: float, rng: np.random.Generator) -> NDArray[np.int8]:
-    """Draw samples of the two distributions from rows of both groups, each 0 or 1 in ``group``, of shape (rows,).
+    """Draw samples of the two distributions from rows of both groups, each 0 or 1 in `group`, of shape (rows,).
 
-    The purity is alpha, in [1/2, 1]: the share of group d in distribution d. Given back are 0 or 1, and -1 for a row of
-    neither, of shape (rows,): with pure groups each row's own group; else as many rows of each distribution as the
-    smaller group has, none in both.
+    `purity`, alpha in [1/2, 1], is the share of group d in distribution d. Returns each row's distribution, 0 or 1, or
+    -1 for neither. With pure groups that is the row's group; otherwise each distribution has as many rows as the
+    smaller group, and no row is in both.
     """
     if purity == 1:
         return group.astype(np.int8)
@@ -178,7 +172,7 @@ def sides(group: NDArray[np.uint8], purity: float, rng: np.random.Generator) -> 
 
 
 def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Flip a coin for every victim; again if all fell alike, since an advantage is a difference of two rates."""
+    """Flip a coin for every victim, again if all are equal, since an advantage is a difference of two rates."""
     while True:
         bits = rng.integers(0, 2, victims).astype(np.uint8)
         if 0 < bits.sum() < victims:
@@ -186,10 +180,7 @@ def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
 
 
 def _table(scenario: InferenceScenario) -> tuple[Rows, NDArray[np.uint8]]:
-    """Load the table, and every attribute's groups, the game's first: shape (attributes, rows).
-
-    No protected attribute is a feature, unless the scenario includes the game's own.
-    """
+    """Load the table, without protected features unless included, and groups, (attributes, rows), the game's first."""
     data = scenario.data
     roles = data.roles
     others = data.also_protected

@@ -1,4 +1,4 @@
-"""What came of an inference trial: what its parties submitted, as the dealer took it or as a transcript tells it."""
+"""Outcome of an inference trial: the parties' submissions, as the dealer took them or as a transcript records them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ from sim.transcripts.messages import TrialMessages
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """What the developer submitted: scores (models, rows) of test and member rows, and how they came about.
-
-    ``strength`` is the lambda that they were trained with; ``queries`` were asked of compliance to choose it.
-    """
+    """The developer's scores (models, rows) with and without the defence, its lambda, and its number of queries."""
 
     scores: NDArray[np.float64]
     base_scores: NDArray[np.float64]
@@ -32,7 +29,7 @@ class Models:
 
 @dataclass(frozen=True, eq=False)
 class InferenceOutcome:
-    """What the parties submitted: the models, guesses (attacks, models), and compliance's report if it was dealt in."""
+    """The models, the guesses (attacks, models), and compliance's report if it is in the game."""
 
     models: Models
     guesses: NDArray[np.uint8]
@@ -42,7 +39,7 @@ class InferenceOutcome:
 def from_messages(
     cell: Cell[InferenceScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[InferenceDeal, InferenceOutcome]:
-    """Find in a trial's messages what came of it; what was dealt is drawn again, since test rows are in no message."""
+    """Return a trial's deal, drawn again since test rows are in no message, and its outcome from the messages."""
     request, guesses = submission_of(trial, "SubmitModels"), submission_of(trial, "SubmitGuesses")
     report = report_of(trial) if cell.scenario.developer.lambdas else None
     dealt = drawn_again(

@@ -1,4 +1,4 @@
-"""What the developer reports of the inference game: its models' scores, and what it asked of compliance."""
+"""Recomputation of the developer's report in the inference game: its models' scores, and its number of queries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
 from sim.transcripts.messages import Submission, TrialMessages
 
 _SERVED = 1e-5
-"""How far a score in single precision may be from the same one in another batch."""
+"""Largest difference of a single-precision score from the same score in another batch."""
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
-    """Compare how many queries there were, and scores with those that were served of the same rows."""
+    """Compare the number of queries, and the reported scores with those served for the same rows."""
     dealt, submitted = trial.cards.get("TrainingDeal"), trial.submissions.get("SubmitModels")
     if dealt is None or submitted is None:
         return
@@ -51,7 +51,6 @@ def _served(
     *,
     labels_only: bool,
 ) -> None:
-    """Compare reported scores of rows with those that the adversary got, where it asked about the same row."""
     reported = from_message(getattr(submitted.request, name)).astype(np.float64)
     alike: dict[bytes, list[int]] = {}
     for number, row in enumerate(features[: reported.shape[1]].astype(np.float64)):
@@ -75,8 +74,8 @@ def _served(
         findings.not_checked(f"{name} of rows that the adversary did not ask about")
 
 
-def _differs(own: float, served: float, *, labels_only: bool) -> bool:
-    """Whether a score is not the one that was served, or, of labels alone, surely on its other side."""
+def _differs(reported: float, served: float, *, labels_only: bool) -> bool:
+    """Return whether a score differs from the served one or, with labels only, is surely on the other side."""
     if labels_only:
-        return abs(own - 0.5) > _SERVED and (own >= 0.5) != (served == 1)
-    return not abs(own - served) <= _SERVED  # NaN is no score
+        return abs(reported - 0.5) > _SERVED and (reported >= 0.5) != (served == 1)
+    return not abs(reported - served) <= _SERVED  # NaN is no score

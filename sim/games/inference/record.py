@@ -1,7 +1,4 @@
-"""What is written down of an inference trial, and what a cell's trials come to.
-
-Trials are the clusters over which intervals are taken, since victims of one split share their rows.
-"""
+"""The lines of an inference trial, and the summary of a cell's lines, with intervals clustered by trial."""
 
 from __future__ import annotations
 
@@ -29,11 +26,11 @@ from sim.scenarios.sweep import Cell
 
 
 def record(cell: Cell[InferenceScenario], trial: int, dealt: InferenceDeal, outcome: InferenceOutcome) -> list[Line]:
-    """Write down one trial: a line for each attack.
+    """Return the trial's lines, one per attack.
 
-    Rates and bounds are of the models' decisions on the test rows, averaged over the victims; gaps in percentage
-    points, accuracies in percent. Whether a bound holds is asked of every victim, with the sampling error that the
-    corrected bounds state for it.
+    Rates and bounds are those of the models' decisions on the test rows, averaged over the victims; gaps are in
+    percentage points, accuracies in percent. Bounds are checked for every victim, within the sampling error of the
+    corrected bounds.
     """
     scenario, models = cell.scenario, outcome.models
     base, tuned = (_measured(scores, dealt) for scores in (models.base_scores, models.scores))
@@ -79,15 +76,14 @@ def record(cell: Cell[InferenceScenario], trial: int, dealt: InferenceDeal, outc
 
 
 def _measured(scores: NDArray[np.float64], dealt: InferenceDeal) -> Leakage:
-    """Measure the decisions on the test rows that are samples of the game's two distributions."""
     sampled = dealt.sides >= 0
     test = dealt.test
     return leakage(scores[:, sampled] >= 0.5, test.labels[sampled], test.groups[0][sampled], dealt.sides[sampled])
 
 
 def _bounds(base: Leakage, tuned: Leakage) -> dict[str, Any]:
-    """Write down the gaps, and whether what is to bound them does, for every victim."""
-    # A constant predictor meets the corrected bound with equality, so to the last bits of a sum.
+    """Return the gaps, and whether the bounds hold for every victim."""
+    # A constant predictor meets the corrected bound with equality, up to rounding.
     slack = tuned.drift + 1e-9
     gaps = np.maximum(tuned.gap, tuned.ppr_gap)
     corrected = (tuned.ppr_gap <= tuned.ppr_bound + slack) & (tuned.gap <= tuned.accuracy_bound + slack)
@@ -103,7 +99,7 @@ def _bounds(base: Leakage, tuned: Leakage) -> dict[str, Any]:
 
 
 def _by_bit(base: Leakage, tuned: Leakage, bits: NDArray[np.uint8]) -> dict[str, Any]:
-    """Write down the same of the victims of either group alone: the papers' models are all trained on one group."""
+    """Return the gaps of the victims of each group: all models of the papers are trained on one group."""
     told: dict[str, Any] = {}
     for b in (0, 1):
         own = bits == b
@@ -114,7 +110,7 @@ def _by_bit(base: Leakage, tuned: Leakage, bits: NDArray[np.uint8]) -> dict[str,
 
 
 def _procedure(base: Leakage, tuned: Leakage, dealt: InferenceDeal) -> dict[str, Any]:
-    """Say what Algorithm 1 says of the victims: which needed tuning, and which of these are then accepted."""
+    """Return Algorithm 1's results: the victims that needed tuning, and those of them accepted afterwards."""
     needed = base.gap > TAU
     accepted = needed & (tuned.gap <= TAU)
     own, asked = dealt.developer, dealt.scenario.developer
@@ -130,7 +126,7 @@ def _procedure(base: Leakage, tuned: Leakage, dealt: InferenceDeal) -> dict[str,
 
 
 def _attributes(models: Models, dealt: InferenceDeal) -> dict[str, Any]:
-    """Write the bounds down for each attribute by itself (Theorem 3), by pure groups of it."""
+    """Return the bounds for each attribute by itself (Theorem 3), between its pure groups."""
     data, test = dealt.scenario.data, dealt.test
     names = [data.protected or "protected", *data.also_protected]
     measured = []
@@ -141,7 +137,6 @@ def _attributes(models: Models, dealt: InferenceDeal) -> dict[str, Any]:
 
 
 def _audits(report: AuditReport, scenario: InferenceScenario) -> dict[str, Any]:
-    """Write down what it took to choose lambda by compliance's answers."""
     exact, released = (
         np.concatenate([getattr(audit, name) for audit in report.audits]) for name in ("exact", "released")
     )
@@ -160,10 +155,9 @@ def _points(values: NDArray[np.float64]) -> float:
 
 
 def _membership(scores: NDArray[np.float64], member_scores: NDArray[np.float64], dealt: InferenceDeal) -> float:
-    """Measure how well a model's loss tells rows it was trained on from rows of the same group that it was not.
+    """Return the mean AUC of the loss threshold test of membership within a group; 0.5 is a coin.
 
-    The area under the ROC curve of the loss threshold test (Yeom et al., CSF 2018), averaged over the victims; 0.5 is a
-    coin. Fairness constraints can raise it (Chang and Shokri, EuroS&P 2021).
+    The test is Yeom et al.'s (CSF 2018). Fairness constraints can raise it (Chang and Shokri, EuroS&P 2021).
     """
     own, test = dealt.developer, dealt.test
     areas = []
@@ -193,28 +187,25 @@ _MEANS = (
 )
 
 FAMILY_LEVEL = 0.001
-"""What the intervals that are to hold for all attacks at once may miss."""
+"""Probability with which any interval of one family, those of all attacks, may miss."""
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up one attack on one cell, from its lines of ``trials.jsonl``.
+    """Return the summary of one attack on one cell, from its lines of `trials.jsonl`.
 
-    Returns
-    -------
-    dict
-        The swept values; ``attack``, ``defence``; ``splits``, ``victims``, how many in all; ``accuracy_b``, balanced
-        accuracy at guessing b in percent, with ``accuracy_b_low`` and ``accuracy_b_high`` at 95%, and
-        ``family_low``, ``family_high`` that hold for all attacks of the cell at once at 99.9%; ``advantage`` likewise
-        with ``advantage_low`` and ``advantage_high``; means over the splits of what is named alike in a trial;
-        ``below_tau``, how many victims' gap is at most 0.05; how many splits the bounds held in, with the largest
-        ``sampling_error`` that they were given; ``membership_low`` and ``membership_high`` at 95%. Fewer than five
-        splits have no intervals: None. Of fair fine-tuning, how many victims Algorithm 1 says ``needed`` it, and
-        ``accepted`` and ``rejected``. Of several attributes, ``attributes``, the same for each. Where lambda was chosen
-        by compliance's answers, ``lambdas``, each with how often it was, and what was spent on it.
+    - `accuracy_b` is the balanced accuracy at guessing b in percent, with 95% limits `accuracy_b_low` and `_high`, and
+      `family_low` and `_high`, which hold for all attacks of the cell at once at 99.9%. `advantage` has 95% limits too.
+    - Other keys of a line are means over the splits, `membership` with 95% limits. With fewer than five splits all
+      limits are None.
+    - `below_tau` counts the victims whose gap is at most 0.05, `needed`, `accepted` and `rejected` those of Algorithm
+      1. `bound_holds` and `corrected_bound_holds` count splits; `sampling_error` is the largest.
+    - `attributes`, for several attributes, has the same figures of each.
+    - `lambdas`, where compliance's answers chose lambda, has each value with its number of splits, and the cost is
+      added.
     """
     first = lines[0]
     bits, guesses, splits = (np.concatenate(parts) for parts in zip(*map(_victims, lines), strict=True))
-    # The same number of attacks is tried on every cell.
+    # Every cell has the same number of attacks.
     attacks = int(first["attacks"])
     own = measure(bits, guesses, splits)
     family = measure(bits, guesses, splits, level=FAMILY_LEVEL, attacks=attacks)
@@ -246,14 +237,12 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
 
 
 def _attribute(measured: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sum one attribute's measures up over the splits."""
     means = {key: mean(measured, key) for key in ("gap_base", "gap", "eo_base", "eo")}
     held = {key: sum(one[key] for one in measured) for key in ("bound_holds", "corrected_bound_holds")}
     return {"attribute": measured[0]["attribute"], **means, **held}
 
 
 def _victims(line: Mapping[str, Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Write a split's victims out, one by one: bits, guesses, and the split's number."""
     b1, total = line["victims_b1"], line["victims"]
     b0 = total - b1
     bits = np.repeat([0, 1], [b0, b1])

@@ -23,8 +23,6 @@ from sim.games.table import Trial, given
 
 @dataclass
 class _InferenceTrial(Trial):
-    """A trial of the inference game."""
-
     deal: InferenceDeal
     request: inference.SubmitModelsRequest | None = None
     models: Models | None = None
@@ -43,15 +41,15 @@ class _InferenceTrial(Trial):
         return "adversary" if self.guesses is None else "compliance"
 
 
-def _arrays(hand: Hand) -> Arrays:
-    return {"features": hand.features, "labels": hand.labels, "groups": hand.groups}
+def _arrays(rows: Hand) -> Arrays:
+    return {"features": rows.features, "labels": rows.labels, "groups": rows.groups}
 
 
 _ITERATIONS = {"steps": inference.ITERATIONS_STEPS, "epochs": inference.ITERATIONS_EPOCHS}
 
 
 def training_of(deal: InferenceDeal, strength: float) -> inference.Training:
-    """Say how a deal's models are trained, as far as that is public."""
+    """Return the public settings of the training of a deal's models."""
     developer = deal.scenario.developer
     return inference.Training(
         defence=developer.defence,
@@ -109,7 +107,7 @@ def _scores(message: array_pb2.Array, shape: tuple[int, int]) -> NDArray[np.floa
 
 
 class InferenceDealer(TableDealer[_InferenceTrial, InferenceDeal, InferenceOutcome], InferenceServiceServicer):
-    """Serves InferenceService, and plays one deal at a time; compliance's cards are another referee's to deal."""
+    """The InferenceService, for one deal at a time; compliance's cards are dealt by `sim.games.referee`."""
 
     kind, serve = _InferenceTrial, staticmethod(add_InferenceServiceServicer_to_server)
 
@@ -119,8 +117,8 @@ class InferenceDealer(TableDealer[_InferenceTrial, InferenceDeal, InferenceOutco
     def SubmitModels(
         self, request: inference.SubmitModelsRequest, context: ServicerContext
     ) -> inference.SubmitModelsResponse:
-        """Take what the developer's models predict; from now on they answer the adversary."""
-        # The adversary is told lambda and asks these models: they may be sent again, but not changed.
+        """Take the scores of the developer's models, which from now on answer the adversary."""
+        # The adversary learns lambda and queries these models: they may be sent again, but not changed.
         with self.turn(request.deal_id, lambda trial: trial.opened and trial.request in (None, request)) as trial:
             deal, developer = trial.deal, trial.deal.scenario.developer
             test, members = (len(deal.bits), len(deal.test.labels)), (len(deal.bits), deal.member_rows)
@@ -144,14 +142,14 @@ class InferenceDealer(TableDealer[_InferenceTrial, InferenceDeal, InferenceOutco
         with self.turn(request.deal_id, lambda trial: trial.models is not None) as trial:
             shape = (len(trial.deal.scenario.adversary.attack), len(trial.deal.bits))
             guesses = take_guess(request.guesses, shape)
-            # They may be sent again too; once they are in, the trial has ended.
+            # Guesses may be sent again, too, but not changed; the trial has ended.
             if trial.guesses is not None and not np.array_equal(trial.guesses, guesses):
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             trial.guesses = guesses
             return inference.SubmitGuessesResponse()
 
     def outcome(self, trial: _InferenceTrial) -> InferenceOutcome:
-        """Say what came of a trial."""
+        """Return the outcome of a finished trial; TrialFailed if the numbers of queries disagree."""
         models = given(trial.models)
         if trial.report is not None:
             check_queries(models.queries, trial.report)

@@ -1,4 +1,4 @@
-"""What the scenario file of an inference game may hold, and whether it can be played."""
+"""Scenario files of the inference game, with the checks of a playable scenario."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sim.scenarios.scenario import NOT_ASKED, PaperFigure, Scenario, Section, Ta
 
 
 class InferenceData(TableSection):
-    """The table, and what is done with its protected attributes.
+    """The table, and the roles of its protected attributes.
 
     Attributes
     ----------
-    also_protected : the ones besides the game's: each with the value that is the advantaged one.
-    include_protected : whether the game's is a feature of the models.
-    train_share : the part of the table that the developer trains on; half of what is left over by the others, if left
-        out.
-    test_share : the part that is held back to measure models on, and again where compliance audits; a fifth, but at
-        most 4,000 rows, if left out.
+    also_protected : further protected attributes, each with its advantaged value.
+    include_protected : whether the game's protected attribute is a feature of the models.
+    train_share : share of the table that the developer trains on; by default half of what the test and audited rows
+        leave.
+    test_share : share held back as test rows, and again for compliance's audits; by default a fifth, at most 4,000
+        rows.
     """
 
     also_protected: dict[str, str] = Field(default={})
@@ -33,10 +33,10 @@ class InferenceData(TableSection):
 
 
 class InferenceDeveloper(Section):
-    """The models that the developer trains, and how it defends them.
+    """The models that the developer trains, and their defence.
 
-    ``iterations`` and ``small_table`` are what the paper leaves open of ``fft-paper``: what its iterations are counted
-    in, and up to how many rows, of the whole table, it prints fewer.
+    `iterations` and `small_table` settle details of `fft-paper` that the paper leaves open: the unit of its iterations,
+    and the size of the whole table, in rows, up to which it prints fewer.
     """
 
     defence: Annotated[str, one_of(DEFENCES)] = "none"
@@ -67,19 +67,18 @@ class InferenceAdversary(Section):
 
 
 class InferenceFigure(PaperFigure):
-    """What a paper printed of the inference game.
+    """A paper's printed figures of the inference game.
 
-    It must name its data: what was measured on others is shown, and is no test of the figure.
+    Each must name its data: figures measured on other data are shown, but do not test it.
 
     Attributes
     ----------
     gap_base, gap, eo_base, eo, label_gap, accuracy_base, accuracy : in percentage points and percent.
-    gap_ratio : the gap as a share of what it was before the defence, to a tenth.
-    gap_change, eo_change : what the defence did to the gap and to EO, where the numbers themselves are lost.
-    below_tau, runs : in how many of how many runs the gap was at most 0.05.
-    bound_holds : whether the mean gap was at most W times the mean EO, which is how the paper asks for Theorem 1's
-        bound.
-    bit : the group that all of the paper's models were trained on, 1 being the advantaged; ours of it are compared.
+    gap_ratio : the gap as a share of the gap before the defence, to a tenth.
+    gap_change, eo_change : direction of the defence's effect, where the numbers are lost.
+    below_tau, runs : number of runs with a gap of at most 0.05, and of all runs.
+    bound_holds : whether the mean gap was at most W times the mean EO, the paper's check of Theorem 1's bound.
+    bit : group that all of the paper's models were trained on, 1 the advantaged; ours of that group are compared.
     """
 
     gap_base: float | None = None
@@ -116,16 +115,16 @@ class InferenceScenario(Scenario):
 
     @property
     def parts(self) -> tuple[Mapping[str, Any], ...]:
-        """A trial has a line for each attack."""
+        """The parts of a trial's record: one line per attack."""
         return tuple({"attack": attack} for attack in self.adversary.attack)
 
     def steps(self) -> tuple[str, ...]:
-        """List the calls by which parties take a trial on."""
+        """Return the calls by which the parties advance a trial, in order."""
         own = ("SubmitModels", "SubmitGuesses")
         return ("ServeTrial", *own, "SubmitAuditReport") if self.developer.lambdas else own
 
     def problems(self) -> Iterator[str]:
-        """Find what no single key shows."""
+        """Yield the problems that involve several keys."""
         if self.data.source == "synthetic":
             yield "data.source: synthetic people have no features to learn from"
         developer = self.developer
@@ -152,7 +151,6 @@ class InferenceScenario(Scenario):
 
 
 def _choice_problems(scenario: InferenceScenario) -> Iterator[str]:
-    """Find what lambda cannot be chosen by."""
     tuned = [name for name in DEFENCES if "fft" in name]
     if scenario.developer.defence not in tuned:
         yield f"developer.lambdas: only for a defence that takes one ({', '.join(tuned)})"

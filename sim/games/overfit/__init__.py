@@ -1,4 +1,4 @@
-"""The overfit game: a developer patches the very rows its model is audited on, and the population gains nothing."""
+"""The overfit game: a developer patches its model on the audited rows alone, and the population gains nothing."""
 
 from __future__ import annotations
 

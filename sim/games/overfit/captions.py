@@ -1,4 +1,4 @@
-"""What the messages of the overfit game's service say, in words."""
+"""Captions of the messages of the overfit game's service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sim.transcripts.captions import Caption, Parts, Story, always, count, dealt
 
 
 def captions() -> Mapping[str, Caption]:
-    """Give the captions by message."""
+    """Return the captions by message."""
     return {
         "TakeOverfitDealResponse": _take_overfit_deal_response,
         "SubmitSealedRequest": always("the key of my sealed models, before there are rows"),

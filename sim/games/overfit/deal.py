@@ -1,8 +1,8 @@
 """Deals of the overfit game: the audited rows, and the rows of the population that the referee holds back.
 
-The table is split once. On its training part the audited model is trained, and on some people of it, in whom A is
-known, a public predictor of A; audited rows and the population are drawn from the rest, the pool, without any in
-common. Splits depend on the table's size alone, so that all trials share both models.
+The table is split once, by its size alone, so that all trials share both models. The audited model is trained on the
+training part, and a public predictor of A on some people of that part whose A is known. Audited rows and the population
+are disjoint draws from the rest, the pool.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from sim.scenarios.sweep import Cell
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The rows of the table that are not trained on; arrays have shape (rows,) but for ``features``, (rows, d).
+    """The rows of the table that are not trained on; arrays have shape (rows,) unless another is given.
 
     Attributes
     ----------
+    features : (rows, d).
     decisions : the audited model's, 1 = accepted.
-    seen : rows of which the developer sees the same, X and decisions: the same number.
-    told : rows of which decisions tell the same.
-    alike : rows with the same X.
+    seen : number shared by the rows that look the same to a developer who sees X and decisions.
+    told : number shared by the rows with the same decision.
+    alike : number shared by the rows with the same X.
     weights : (d + 1,), the public predictor's.
-    share : how large a part of the training part is disadvantaged.
+    share : disadvantaged share of the training part.
     """
 
     features: NDArray[np.float64]
@@ -56,9 +57,10 @@ class OverfitDeal:
 
     Attributes
     ----------
-    asked, audited, population : row numbers of the pool: those that answers are about, (rounds, rows) where each of
-        several rounds has its own; those of the verdict, the same unless rows are fresh; and those held back.
-    seed, referee : the developer's, and that of the referee's own draws.
+    asked : row numbers of the pool that answers are about, (rows,), or (rounds, rows) where each round has its own.
+    audited : row numbers of the verdict, the same as `asked` unless rows are fresh.
+    population : row numbers held back by the referee.
+    seed, referee : seeds of the developer and of the referee's own draws.
     """
 
     deal_id: str
@@ -73,17 +75,17 @@ class OverfitDeal:
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """The rows of the table that are in no deal."""
+        """The table's rows that are in no deal, counted by reason."""
         return self.pool.left_out
 
     @property
     def cells(self) -> NDArray[np.intp]:
-        """Rows of the pool, (rows,), of which the developer sees the same before it asks."""
+        """Number shared by the pool's rows that look the same to the developer before its requests: (rows,)."""
         return self.pool.seen if self.scenario.overfit.rows in ("open", "fresh") else self.pool.told
 
 
 def deal(cell: Cell[OverfitScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> OverfitDeal:
-    """Draw the cards of one trial, as `Game` says."""
+    """Draw the cards of one trial, see `Game`."""
     scenario, data, asked = cell.scenario, cell.scenario.data, cell.scenario.overfit
     seed = scenario.scenario.seed + trial
     rng = np.random.default_rng([*party_seed(secret, seed, "referee")])

@@ -1,4 +1,4 @@
-"""What came of a trial of the overfit game, as the dealer took it or as a transcript tells it."""
+"""Outcome of an overfit trial, as the dealer took it or as a transcript records it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from sim.transcripts.messages import TrialMessages
 
 @dataclass(frozen=True, eq=False)
 class Patches:
-    """How the developer patches its model.
+    """The developer's patches to its model.
 
     Attributes
     ----------
-    rows : the patched rows by number among all rounds' that were asked about, in the developer's order.
-    enough : how many of these it takes to be enough.
-    favours : (models,), of sealed models whether each votes for whom it accepts; None where rows are patched by number.
+    rows : patched rows in the developer's order, by number among all rounds' rows.
+    enough : number of patches that the developer expects to suffice.
+    favours : (models,), whether each sealed model votes for the people it accepts; None where rows are patched by
+        number.
     """
 
     rows: tuple[int, ...]
@@ -33,7 +34,7 @@ class Patches:
 
 @dataclass(frozen=True, eq=False)
 class OverfitOutcome:
-    """The patches, the key of the sealed models, empty where there are none, and compliance's report."""
+    """The patches, the key of the sealed models (empty where there are none), and compliance's report."""
 
     patches: Patches
     key: bytes
@@ -43,7 +44,7 @@ class OverfitOutcome:
 def from_messages(
     cell: Cell[OverfitScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[OverfitDeal, OverfitOutcome]:
-    """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
+    """Return a trial's deal, drawn again, and its outcome from the messages; NotRecorded where a value is missing."""
     request = submission_of(trial, "SubmitPatches")
     dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: dealt.compliance.tested)
     key = submission_of(trial, "SubmitSealed").key if cell.scenario.committed else b""

@@ -1,4 +1,4 @@
-"""What compliance scored in the overfit game: the sealed models that the developer handed over, and no others."""
+"""Check of the sealed models in the overfit game: compliance scored the models that the developer handed over."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sim.transcripts.messages import TrialMessages
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
-    """Compare the key that compliance was dealt with the one handed over."""
+    """Compare the key that compliance was dealt with the key that the developer handed over."""
     dealt, sealed = trial.cards.get("ComplianceDeal"), trial.submissions.get("SubmitSealed")
     if dealt is None or sealed is None:
         return

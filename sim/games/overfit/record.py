@@ -1,4 +1,4 @@
-"""The line of a trial of the overfit game, and what a cell's lines come to."""
+"""The line of an overfit trial, and the summary of a cell's lines."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
 PASSES, STAYS = 0.02, 0.08
-"""The developer wins with an audited gap of at most the one, beside a population's gap of at least the other."""
+"""The largest audited gap and the smallest gap of the population with which the developer wins."""
 
 _MEANS = ("n0", "answers", "gap_before", "gap", "fall", "population_before", "population", "population_fall")
 _PARTS = ("overfit", "from_x", "from_answers")
 
 
 def record(_cell: Cell[OverfitScenario], _trial: int, dealt: OverfitDeal, outcome: OverfitOutcome) -> list[Line]:
-    """Score the patches, and write the trial down.
+    """Return the trial's line, with the score of the patches.
 
-    ``gap`` is the audited one with all patches, ``gap_before`` without; ``population`` likewise. ``overfit`` is the
-    population's gap less the audited one: ``from_x`` is its part up to what the audited gap was to be expected to be by
-    what the developer saw before it asked, and ``from_answers`` the rest, see `fairwall.laws.overfitting`. ``sigma`` is
-    the gap's sub-Gaussian constant, ``nats`` what answers told at most. ``won`` is whether the patches that the
-    developer took to be enough pass, ``to_pass`` how many of its patches would have; null where none do.
+    `gap` is the audited one with all patches, `gap_before` without; `population` likewise. `overfit` is the
+    population's gap less the audited one. It is split at the audited gap expected from the developer's view before its
+    requests: `from_x` is the part up to there, `from_answers` the rest, see `fairwall.laws.overfitting`. `sigma` is the
+    gap's sub-Gaussian constant, `nats` the most information in the answers. `won` is whether the patches that the
+    developer expects to suffice pass, `to_pass` the number of its patches that would; null where none do.
     """
     scenario, asked, pool, report = dealt.scenario, dealt.scenario.overfit, dealt.pool, outcome.report
     model, protected, flips = Patched(dealt, outcome), pool.protected[dealt.audited], asked.flips
@@ -76,10 +76,10 @@ def record(_cell: Cell[OverfitScenario], _trial: int, dealt: OverfitDeal, outcom
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell: means over trials, each with ``_sd``, None for one trial.
+    """Return the summary of a cell: means over trials, each with `_sd`, None for one trial.
 
-    ``sigma`` is the root mean square, ``nats`` the mean, ``bound`` what both allow ``from_answers`` in expectation.
-    ``won`` counts trials; ``to_pass`` is the median number of patches, None where half of the trials passed with none.
+    `sigma` is the root mean square, `nats` the mean, `bound` the largest expected `from_answers` under both. `won`
+    counts trials; `to_pass` is the median number of patches, None where half of the trials passed with none.
     """
     sigma = float(np.sqrt(np.mean([line["sigma"] ** 2 for line in lines])))
     nats = float(np.mean([line["nats"] for line in lines]))

@@ -1,4 +1,4 @@
-"""The dealer of the overfit game: it deals rows, or takes sealed models before it does, and takes patches."""
+"""The dealer of the overfit game: it takes sealed models where there are any, deals rows, and takes patches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sim.games.table import Trial, given
 
 @dataclass
 class _OverfitTrial(Trial):
-    """A trial of the overfit game; ``key`` is that of the sealed models, once it is handed over."""
+    """State of a trial; `key` is that of the sealed models, once it is handed over."""
 
     deal: OverfitDeal
     submitted: Patches | None = None
@@ -37,7 +37,7 @@ class _OverfitTrial(Trial):
 
 
 def _patches(request: wire.SubmitPatchesRequest, deal: OverfitDeal) -> Patches:
-    """Take patches, each row once; Refusal for more than may be patched, and of a row that is none."""
+    """Decode patches; Refusal for too many, a repeated row, or an unknown row."""
     asked, committed, rows = deal.scenario.overfit, deal.scenario.committed, tuple(request.patches)
     sound = len(rows) == len(set(rows)) <= asked.flips and all(row < deal.asked.size for row in rows)
     if committed:
@@ -49,7 +49,6 @@ def _patches(request: wire.SubmitPatchesRequest, deal: OverfitDeal) -> Patches:
 
 
 def _arrays(deal: OverfitDeal) -> Arrays:
-    """Choose what the developer sees of the rows."""
     pool, rows = deal.pool, deal.scenario.overfit.rows
     if rows == "committed":
         return {}
@@ -75,15 +74,15 @@ def _overfit_deal(trial: _OverfitTrial) -> tuple[wire.OverfitDeal, Arrays]:
 
 
 class OverfitDealer(TableDealer[_OverfitTrial, OverfitDeal, OverfitOutcome], OverfitServiceServicer):
-    """Serves OverfitService, and plays one deal at a time."""
+    """The OverfitService, for one deal at a time."""
 
     kind, serve = _OverfitTrial, staticmethod(add_OverfitServiceServicer_to_server)
 
-    # Once compliance serves the trial, or before, where the developer is to commit itself.
+    # Dealt once compliance serves, or before, where the developer must commit itself.
     TakeOverfitDeal = deals(wire.TakeOverfitDealResponse, _overfit_deal, lambda trial: trial.opened)
 
     def SubmitSealed(self, request: wire.SubmitSealedRequest, context: ServicerContext) -> wire.SubmitSealedResponse:
-        """Take the key of the sealed models; compliance is dealt it with the rows, and another one is refused."""
+        """Take the key of the sealed models, which is dealt to compliance with the rows; a different key is refused."""
         with self.turn(request.deal_id, lambda _: True) as trial:
             if len(request.key) != KEY_BYTES:
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
@@ -101,5 +100,5 @@ class OverfitDealer(TableDealer[_OverfitTrial, OverfitDeal, OverfitOutcome], Ove
             return wire.SubmitPatchesResponse()
 
     def outcome(self, trial: _OverfitTrial) -> OverfitOutcome:
-        """Say what came of a trial."""
+        """Return the outcome of a finished trial."""
         return OverfitOutcome(given(trial.submitted), trial.key, given(trial.report))

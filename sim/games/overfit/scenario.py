@@ -1,4 +1,4 @@
-"""What the scenario files of the overfit game may hold."""
+"""Scenario files of the overfit game."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ ROWS = {
     "fresh": "the developer sees their X, and each round and the verdict are of rows that are drawn anew",
     "committed": "the developer hands sealed models over before there are rows, and sees none",
 }
-"""The kinds of audited rows, and what the developer sees of each."""
+"""The kinds of audited rows, with the developer's view of each."""
 
 
 class OverfitData(TableSection):
-    """The table, how many of its rows are audited, and what share of it the model is trained on."""
+    """The table, the number of its rows that are audited, and the share that the model is trained on."""
 
     test_size: int = Field(strict=True, ge=20, le=QUERIES_MAX)
     train_share: float = Field(default=0.5, strict=True, gt=0, lt=1)
 
 
 class OverfitSection(Section):
-    """What is audited, and how the developer cheats.
+    """The keys of `[overfit]`: the audited rows, and the developer's attack.
 
     Attributes
     ----------
     rows : "open", "hidden", "fresh" or "committed", see `ROWS`.
-    attack : by what the developer chooses patches, see `developer.overfit.patches`.
-    flips : how many decisions it may patch.
-    rounds : how many times it asks before the verdict, of fresh rows each time about others.
-    public_sample : how many people of the training part, of whom A is known, the public predictor is trained on.
-    population : how many rows the referee holds back at most, and measures the population's gap on.
-    models : of committed rows: how many sealed models are audited.
+    attack : the developer's choice of patches, see `developer.overfit.patches`.
+    flips : most decisions that it may patch.
+    rounds : number of rounds of requests before the verdict; of fresh rows, each round is about other rows.
+    public_sample : number of people of the training part, with known A, that the public predictor is trained on.
+    population : most rows that the referee holds back to measure the population's gap.
+    models : of committed rows, the number of sealed models that are audited.
     """
 
     rows: Annotated[str, one_of(ROWS)] = "open"
@@ -64,16 +64,16 @@ class OverfitScenario(Scenario):
 
     @property
     def batches(self) -> int:
-        """The size query of each round, and the models'."""
+        """Number of batches: a size query and a batch of models per round, or one batch of sealed models."""
         return 1 if self.committed else 2 * self.overfit.rounds
 
     def steps(self) -> tuple[str, ...]:
-        """List the calls by which parties take a trial on."""
+        """Return the calls by which the parties advance a trial, in order."""
         sealed = ("SubmitSealed",) if self.committed else ()
         return (*sealed, "ServeTrial", "SubmitPatches", "SubmitAuditReport")
 
     def problems(self) -> Iterator[str]:
-        """Find what no single key shows."""
+        """Yield the problems that involve several keys."""
         asked = self.overfit
         if asked.flips > self.data.test_size:
             yield f"overfit.flips: at most the {self.data.test_size} rows that are audited, not {asked.flips}"

@@ -1,4 +1,4 @@
-"""What patches do to the gaps of the audited rows and of the population, and what answers can have told."""
+"""Scores of the overfit game: the gaps of a patched model, and a bound on the information in the answers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sim.games.submissions import AuditRecord
 
 
 def gap(decisions: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
-    """Return the advantaged's rate of acceptance less the disadvantaged's, of rows of both groups: arrays (rows,)."""
+    """Return the advantaged's acceptance rate less the disadvantaged's; both groups must have rows."""
     return float(decisions[protected == 1].mean() - decisions[protected == 0].mean())
 
 
 class Patched:
-    """The model of a trial with the first so many patches of the developer's."""
+    """A trial's model with the first `count` patches of the developer."""
 
     def __init__(self, dealt: OverfitDeal, outcome: OverfitOutcome) -> None:
         self._pool, self._asked, self._patches = dealt.pool, dealt.asked.ravel(), outcome.patches
@@ -29,12 +29,12 @@ class Patched:
         self._key = outcome.key
 
     def decisions(self, rows: NDArray[np.intp], count: int) -> NDArray[np.uint8]:
-        """Say whom it accepts of rows of the pool, (rows,) of their numbers."""
+        """Return the model's decisions on rows of the pool, given by number: (rows,)."""
         own = self._pool.decisions[rows]
         if self._patches.favours is None:
             patched = self._asked[list(self._patches.rows[:count])]
             return np.where(np.isin(self._pool.alike[rows], self._pool.alike[patched]), 1 - own, own)
-        # A threshold that turns at most so many of the audited rows.
+        # The vote threshold that turns at most `count` of the audited rows.
         rejected = np.sort(self._voted(self._asked)[self._pool.decisions[self._asked] == 0])[::-1]
         above = rejected[count] if count < len(rejected) else -1
         return np.where(self._voted(rows) > above, 1, own).astype(np.uint8)
@@ -48,14 +48,14 @@ class Patched:
 
 
 def shares(cells: NDArray[np.intp], protected: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count how many rows of the pool each cell has, and how many of these are disadvantaged: (cells,) each."""
+    """Return the number of the pool's rows in each cell, and of disadvantaged rows among them: (cells,) each."""
     return np.bincount(cells), np.bincount(cells[protected == 0], minlength=int(cells.max()) + 1)
 
 
 def told(dealt: OverfitDeal, audits: Iterable[AuditRecord], spent: float) -> float:
-    """Bound by the nats that answers can tell about the verdict's rows, given what the developer saw of them.
+    """Return a bound, in nats, on the answers' information about A of the verdict's rows, given the developer's view.
 
-    ``spent`` is what they cost, in epsilon. Rows that nobody was asked about are told nothing of.
+    `spent` is the epsilon of all answers. Fresh rows of the verdict are in no answer: 0 nats.
     """
     batches = [(len(audit.exact), audit.epsilon) for audit in audits]
     if not batches or dealt.scenario.overfit.rows == "fresh":

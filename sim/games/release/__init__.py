@@ -1,4 +1,4 @@
-"""The release game, in which sensitive attributes are released sanitised for a developer to train on."""
+"""The release game: compliance releases sensitive attributes sanitised, for a developer to train on."""
 
 from __future__ import annotations
 

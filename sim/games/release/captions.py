@@ -1,4 +1,4 @@
-"""What the messages of the release game's services say, in words."""
+"""Captions of the messages of the release game's services."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, car
 
 
 def captions() -> Mapping[str, Caption]:
-    """Give the captions by message."""
+    """Return the captions by message."""
     return {
         "TakeReleaseDealResponse": _take_release_deal_response,
         "SanitiseRequest": lambda _story, message, _: (

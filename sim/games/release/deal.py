@@ -1,8 +1,8 @@
-"""Deals of the release game: who is trained on and who is tested on, and which columns of them stay with compliance.
+"""Deals of the release game: people to train and to test on, and the sensitive columns, which stay with compliance.
 
-One trial is one split of the table, as scikit-learn's `train_test_split` draws it, stratified by the label. Where the
-seed decides everything it is the paper's own split of that seed, and the learner's seed is the same number; so are the
-sensitive columns, where each trial draws them.
+One trial is one split of the table, stratified by the label, as scikit-learn's `train_test_split` draws it. Where the
+seed decides everything it is the paper's split of that seed; the learner's seed, and that of sensitive columns which
+each trial draws, are the same number.
 """
 
 from __future__ import annotations
@@ -33,11 +33,8 @@ _SEEDS = 2**32
 class ReleaseDeal:
     """One trial's cards.
 
-    Attributes
-    ----------
-    boosting, seed : how the developer's trees are trained.
-    features, labels : the developer's: (people to train on, columns that are not sensitive), and (people,).
-    compliance : the test set, and what is to be released.
+    `boosting` and `seed` are settings of the developer's trees. `features`, (people to train on, columns that are not
+    sensitive), and `labels`, (people,), are the developer's. `compliance` holds the test set and the data to release.
     """
 
     deal_id: str
@@ -51,18 +48,18 @@ class ReleaseDeal:
 
     @property
     def release(self) -> ReleaseCards:
-        """What is to be released."""
+        """Compliance's data to release."""
         assert self.compliance.release is not None, "this game's"
         return self.compliance.release
 
     @property
     def releases(self) -> bool:
-        """Whether anything is released: not in two of the controls, nor where all of the budget is for queries."""
+        """Whether anything is released: not in two of the controls, nor where the whole budget is for queries."""
         return self.release.protocol not in (DROPPED, CONSTANT) and self.release.epsilon > 0
 
 
 def deal(cell: Cell[ReleaseScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> ReleaseDeal:
-    """Draw the cards of one trial, as `Game` says; LocalPrivacyError if epsilon cannot be."""
+    """Draw the cards of one trial, see `Game`; LocalPrivacyError for an impossible epsilon."""
     scenario = cell.scenario
     seed = scenario.scenario.seed + trial
     number = seed if secret == WRITTEN_DOWN else int.from_bytes(party_seed(secret, seed, "referee")[:4], "big")
@@ -117,7 +114,7 @@ def _table(source: str, roles: Roles | None) -> CodedTable:
 
 
 def _sensitive(table: CodedTable, data: ReleaseData, seed: int) -> CodedTable:
-    """Choose a trial's sensitive columns. Cells share their trials' seeds, so what is drawn is the same in each."""
+    """Choose a trial's sensitive columns. Cells share their trials' seeds, so every cell draws the same ones."""
     if data.sensitive_drawn:
         least, most = data.sensitive_drawn
         return table.drawing(least, most, seed, data.candidates)
@@ -125,7 +122,7 @@ def _sensitive(table: CodedTable, data: ReleaseData, seed: int) -> CodedTable:
 
 
 def _roles(data: ReleaseData) -> Roles | None:
-    """Say which column of a user's own table plays which part; a known one's parts are known."""
+    """Return the roles of the columns of a user's table; None for a known table's own."""
     if not data.drop and not any(data.roles.values()):
         return None
     return own(data.source, Asked(**data.roles, drop=data.drop))
@@ -143,7 +140,7 @@ def _queried(scenario: ReleaseScenario, protected: NDArray[np.uint8]) -> QueryCa
 
 
 def _budget(scenario: ReleaseScenario, domains: list[int], protected: int) -> tuple[float, tuple[float, ...]]:
-    """Give what the release of all sensitive columns may spend, in epsilon, and each one's share of it."""
+    """Return the epsilon of the release of all sensitive columns, and each column's share of it."""
     release = scenario.release
     epsilon, how = release.released_epsilon, release.weights or release.split
     if release.protocol in CONTROLS:

@@ -1,4 +1,4 @@
-"""What came of a release trial: what its parties submitted, as the dealer took it or as a transcript tells it."""
+"""Outcome of a release trial: the parties' submissions, as the dealer took them or as a transcript records them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from sim.transcripts.messages import TrialMessages
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What the developer believes of the people that it trained on: guesses who is advantaged, shape (people,).
+    """The developer's guesses at the people trained on, 1 = advantaged, shape (people,).
 
-    ``consistent`` is the share of them whose released columns are each the encoding of one value; ``queries`` are the
-    audits that it asked for. ``from_mixture`` is None where none of them was about these people.
+    `consistent` is the share of them whose released columns are each the encoding of one value; `queries` counts the
+    audits requested. `from_mixture` is None where no query was about these people.
     """
 
     from_release: NDArray[np.uint8]
@@ -32,7 +32,7 @@ class Beliefs:
 
 @dataclass(frozen=True, eq=False)
 class ReleaseOutcome:
-    """Everything that the parties submitted in one trial."""
+    """The developer's guesses, and compliance's report."""
 
     beliefs: Beliefs
     report: AuditReport
@@ -41,7 +41,7 @@ class ReleaseOutcome:
 def from_messages(
     cell: Cell[ReleaseScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[ReleaseDeal, ReleaseOutcome]:
-    """Find in a trial's messages what came of it; what was dealt is drawn again, and is what the messages hold."""
+    """Return a trial's deal, drawn again and checked against the messages, and its outcome from the messages."""
     request, report = submission_of(trial, "SubmitBeliefs"), report_of(trial)
     dealt = drawn_again(
         deal,

@@ -1,20 +1,19 @@
-"""What figures by cell and seed say on [LD]'s three questions: a run's, or those that were published.
+"""Answers to [LD]'s three questions from figures by cell and seed, of a run or published.
 
-A metric's **merit** in a cell is larger where the model is better. Of a utility it is the utility. Of a fairness
+A metric's **merit** in a cell is larger where the model is better. For a utility it is the utility. For a fairness
 metric it is minus the distance of the cell's mean from its perfect value, 1 for DI and 0 for the others; a seed's
-figure counts with the sign that the mean's distance has, so that figures which only scatter more are no less fair.
+figure counts with the sign of the mean's distance, so that figures which only scatter more are no less fair.
 
-* RQ1, what a release does: every cell's merit less that of NonDP.
-* RQ2, what k-based does: its merit less that of another split, same protocol and epsilon.
-* RQ3, which protocol: for each split and epsilon, protocols are ranked by the merit of each metric, 1 being best and
-  ties sharing. A protocol's rank for fairness, or utility, is the mean over those four metrics, splits and epsilons;
-  its trade-off is the mean of both. Beside it, Spearman's correlation of the share of inconsistent profiles with these
-  ranks among protocols, averaged over splits and epsilons.
+* RQ1, effect of a release: every cell's merit less that of NonDP.
+* RQ2, effect of k-based: its merit less that of another split, same protocol and epsilon.
+* RQ3, best protocol: for each split and epsilon, protocols are ranked by the merit of each metric, 1 being best and
+    ties sharing. A protocol's rank for fairness, or utility, is the mean over those four metrics, splits and epsilons;
+    its trade-off is the mean of both. Also Spearman's correlation of the share of inconsistent profiles with these
+    ranks among protocols, averaged over splits and epsilons.
 
-All of it is done seed by seed, in the seeds that every cell concerned has, and averaged over seeds; figures of one seed
-share a split of the table, so that standard errors are over seeds. A difference is **clear** where it is beyond the
-97.5% quantile of Student's law with n - 1 degrees of freedom times its standard error; where there is only one seed,
-nothing is.
+Everything is computed per seed, in the seeds that all cells concerned have, and averaged over seeds; figures of one
+seed share a split of the table, so standard errors are over seeds. A difference is **clear** if it exceeds the 97.5%
+quantile of Student's t with n - 1 degrees of freedom times its standard error; with only one seed, nothing is.
 
 [LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023, section 5.
 """
@@ -38,7 +37,7 @@ FAIRNESS = {"sp": 0.0, "di": 1.0, "eo": 0.0, "oad": 0.0}
 """The fairness metrics, and their perfect values."""
 
 UTILITY = ("acc", "f1", "auc_hard", "recall")
-"""[LD]'s utilities. Runs also have the AUC of scores, ``auc``."""
+"""[LD]'s utilities. Runs also have the AUC of scores, `auc`."""
 
 K_BASED, UNIFORM = "k-based", "uniform"
 
@@ -50,7 +49,7 @@ _Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class OverSeeds:
-    """A mean over seeds, and its standard error; None with one seed, of which nothing is clear."""
+    """A mean over seeds, and its standard error; None with one seed, where nothing is clear."""
 
     mean: float
     error: float | None
@@ -58,14 +57,14 @@ class OverSeeds:
 
     @classmethod
     def of(cls, values: _Numbers) -> OverSeeds:
-        """Take the mean of a number of each seed."""
+        """Return the mean of one number per seed."""
         seeds = len(values)
         error = float(values.std(ddof=1)) / math.sqrt(seeds) if seeds > 1 else None
         return OverSeeds(float(values.mean()), error, seeds)
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Between which the mean clearly lies."""
+        """The interval within which the mean clearly lies."""
         if self.error is None:
             return -math.inf, math.inf
         return t_interval(self.mean, self.error, self.seeds - 1, _LEVEL)
@@ -81,13 +80,10 @@ class OverSeeds:
 
 @dataclass(frozen=True)
 class Effect(OverSeeds):
-    """What a change does to a metric's merit, on average over cells: larger is better.
+    """The effect of a change on a metric's merit, averaged over cells; positive is better.
 
-    Attributes
-    ----------
-    worst : the mean of the cell where it is least.
-    cells, better : how many cells there are, and in how many the mean is above 0.
-    clearly_better, clearly_worse : in how many it clearly is.
+    `worst` is the smallest mean of any cell; `better` counts the cells, of `cells`, with a mean above 0,
+    `clearly_better` and `clearly_worse` those with a clear one.
     """
 
     worst: float
@@ -98,19 +94,12 @@ class Effect(OverSeeds):
 
 
 Effects: TypeAlias = Mapping[str, Effect]
-"""What a change does to each metric."""
+"""The effect of a change on each metric."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How a protocol ranks among the others, 1 being best.
-
-    Attributes
-    ----------
-    ranks : mean ranks for "fairness", "utility" and "trade-off".
-    ahead : which protocols clearly rank ahead of it by trade-off.
-    seeds : in how many seeds.
-    """
+    """A protocol's mean ranks by kind, 1 being best, and the protocols with a clearly better trade-off."""
 
     protocol: str
     ranks: Mapping[str, float]
@@ -120,15 +109,15 @@ class Standing:
 
 @dataclass(frozen=True)
 class Answers:
-    """What one data set's figures say.
+    """The answers for one data set.
 
     Attributes
     ----------
-    released : RQ1: of every cell with a protocol against NonDP. Empty where there is no seed in common.
-    dropped : the same of models without the sensitive columns.
-    split : RQ2: of k-based against each other split.
+    released : RQ1, every cell with a protocol against NonDP. Empty where there is no seed in common.
+    dropped : the same for models without the sensitive columns.
+    split : RQ2, k-based against each other split.
     standings : RQ3, best trade-off first.
-    inconsistency : how the share of inconsistent profiles correlates with each kind of rank; empty where it is unknown.
+    inconsistency : correlation of the share of inconsistent profiles with each kind of rank; empty where unknown.
     """
 
     data: str
@@ -140,7 +129,7 @@ class Answers:
 
 
 def answers(figures: Figures) -> tuple[Answers, ...]:
-    """Answer for each data set, in the order of the figures."""
+    """Return the answers for each data set, in the order of the figures."""
     return tuple(_of_data(figures, data) for data in dict.fromkeys(cell.data for cell in figures))
 
 
@@ -163,7 +152,7 @@ def _pairs(cells: Sequence[ReleaseCell], other: str) -> list[tuple[ReleaseCell, 
 
 
 def _effects(figures: Figures, pairs: Sequence[tuple[ReleaseCell, ReleaseCell]]) -> Effects:
-    """Find what it does to each metric to have the first cell of a pair in place of the second."""
+    """Return the effect on each metric of replacing the second cell of a pair with the first."""
     found = {}
     for metric in (*FAIRNESS, *UTILITY, "auc"):
         seeds = _seeds(figures, [cell for pair in pairs for cell in pair], (metric,))
@@ -174,7 +163,6 @@ def _effects(figures: Figures, pairs: Sequence[tuple[ReleaseCell, ReleaseCell]])
 
 
 def _effect(differences: _Numbers) -> Effect:
-    """Sum up differences of (cell, seed)."""
     means = differences.mean(1)
     signs = [OverSeeds.of(row).sign for row in differences]
     return Effect(
@@ -188,7 +176,7 @@ def _effect(differences: _Numbers) -> Effect:
 
 
 def _standings(figures: Figures, cells: Sequence[ReleaseCell]) -> tuple[tuple[Standing, ...], dict[str, OverSeeds]]:
-    """Rank the protocols where all of them stand."""
+    """Rank the protocols, over the splits and epsilons that all of them have."""
     from scipy.stats import rankdata
 
     protocols = list(dict.fromkeys(cell.protocol for cell in cells))
@@ -201,7 +189,7 @@ def _standings(figures: Figures, cells: Sequence[ReleaseCell]) -> tuple[tuple[St
     shape = (-1, len(protocols), len(seeds))
 
     def ranks(metrics: Sequence[str]) -> _Numbers:
-        """Give mean ranks of (place, protocol, seed)."""
+        """Return mean ranks of (place, protocol, seed)."""
         merits = [_merits(figures, flat, metric, seeds).reshape(shape).round(12) for metric in metrics]
         return np.array([rankdata(-merit, axis=1) for merit in merits]).mean(0)  # type: ignore[no-any-return]
 
@@ -222,11 +210,11 @@ def _standings(figures: Figures, cells: Sequence[ReleaseCell]) -> tuple[tuple[St
     if _seeds(figures, flat, (*FAIRNESS, *UTILITY, "consistent")) == seeds:
         shares = 1 - _values(figures, flat, "consistent", seeds).reshape(shape)
         correlations = {kind: each for kind, found in kinds.items() if (each := _correlation(shares, found))}
-    return tuple(sorted(standings, key=lambda each: each.ranks["trade-off"])), correlations
+    return tuple(sorted(standings, key=lambda standing: standing.ranks["trade-off"])), correlations
 
 
 def _correlation(shares: _Numbers, ranks: _Numbers) -> OverSeeds | None:
-    """Correlate shares and ranks of (place, protocol, seed) over protocols, where both vary."""
+    """Return the correlation over protocols of shares and ranks of (place, protocol, seed), where both vary."""
     from scipy.stats import rankdata
 
     one, other = (rankdata(each.round(12), axis=1) for each in (shares, ranks))
@@ -239,7 +227,6 @@ def _correlation(shares: _Numbers, ranks: _Numbers) -> OverSeeds | None:
 
 
 def _seeds(figures: Figures, cells: Sequence[ReleaseCell], metrics: Sequence[str]) -> list[int]:
-    """List the seeds in which every cell has all of these figures."""
     if not cells or any(cell not in figures for cell in cells):
         return []
     having = (
@@ -249,7 +236,6 @@ def _seeds(figures: Figures, cells: Sequence[ReleaseCell], metrics: Sequence[str
 
 
 def _merits(figures: Figures, cells: Sequence[ReleaseCell], metric: str, seeds: Sequence[int]) -> _Numbers:
-    """Give the merits of (cell, seed)."""
     values = _values(figures, cells, metric, seeds)
     if metric not in FAIRNESS:
         return values

@@ -1,4 +1,4 @@
-"""What compliance and the developer report of a release trial, computed again from its messages."""
+"""Recomputation of the parties' reports in a release trial from its messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sim.transcripts.methods import short
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
-    """Compare what was sanitised with the seed, and reports with what follows from the release and the model."""
+    """Compare releases with the seed, and reports with the values recomputed from the release and the model."""
     dealt, told = trial.cards.get("ComplianceDeal"), trial.cards.get("ReleaseDeal")
     guessed, reported = trial.submissions.get("SubmitBeliefs"), trial.submissions.get("SubmitAuditReport")
     if dealt is None or told is None or guessed is None or reported is None:
@@ -43,7 +43,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
 
 
 def _released(findings: Findings, trial: TrialMessages, deal: Any, release: Release) -> NDArray[Any] | None:
-    """Compare releases with one another and with the seed; the first of them, if any."""
+    """Compare releases with one another and with the seed; return the first of them, if any."""
     first = None
     seen: dict[str, NDArray[Any]] = {}
     for one in trial.releases:
@@ -67,7 +67,7 @@ def _released(findings: Findings, trial: TrialMessages, deal: Any, release: Rele
 def _model(
     findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str, NDArray[Any]], model: HandedModel
 ) -> None:
-    """Compare utilities and rates with what the model decides; put its decisions to the batches."""
+    """Compare utilities and rates with the model's decisions; add its decisions to the batches."""
     reported = trial.submissions["SubmitAuditReport"]
     place = f"{trial.deal_id}: compliance reports"
     for one in trial.releases:
@@ -84,14 +84,14 @@ def _model(
     records = Records(labels=labels, protected=protected, metrics=metrics)
     rates = list(model.group_rates(records))
     findings.same(reported.place, f"{place}: group_rates", list(reported.request.group_rates), rates)
-    # Each batch was asked about it, without its predictions in any message: exact gaps are compared by these.
+    # Batches are about this model, and no message has its predictions: exact gaps are compared by these.
     decisions = model.decisions[np.newaxis].astype(np.float64)
     trial.batches |= {name: replace(batch, predictions=decisions) for name, batch in trial.batches.items()}
     _account(findings, trial, deal)
 
 
 def _account(findings: Findings, trial: TrialMessages, deal: Any) -> None:
-    """Compare what was spent of the budget with what releases and queries cost, and their sum with the budget."""
+    """Compare the budget spent with the costs of releases and queries, and their sum with the budget."""
     reported, terms = trial.submissions["SubmitAuditReport"], deal.release.terms
     place = f"{trial.deal_id}: compliance reports"
     asked = {one.requests[0].request_id: one for one in trial.releases if short(one.method) == "Sanitise"}
@@ -110,7 +110,6 @@ def _account(findings: Findings, trial: TrialMessages, deal: Any) -> None:
 def _beliefs(
     findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str, NDArray[Any]], encoded: NDArray[Any] | None
 ) -> None:
-    """Compare what the developer believes with what follows from its cards and the release."""
     submitted = trial.submissions["SubmitBeliefs"]
     place, request = f"{trial.deal_id}: developer reports", submitted.request
     features, labels = arrays["features"].astype(np.float64), arrays["labels"].astype(np.uint8)
@@ -127,7 +126,6 @@ def _beliefs(
 
 
 def _mixture(findings: Findings, trial: TrialMessages, deal: Any, believed: beliefs.Beliefs) -> None:
-    """Compare what the developer believes after its queries with what follows from their answers."""
     submitted, asked = trial.submissions["SubmitBeliefs"], [one for one in trial.queried.values() if one.is_answered]
     if not deal.terms.HasField("queried"):
         return

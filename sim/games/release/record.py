@@ -1,4 +1,4 @@
-"""What is written down of a release trial, and what a cell's trials come to."""
+"""The line of a release trial, and the summary of a cell's lines."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
 GROUP_RATES = tuple(f"{metric}_{group}" for metric in RATED for group in ("advantaged", "disadvantaged"))
-"""What lines call the rates that gaps are made of, in the order of compliance's report."""
+"""Keys of the groups' rates behind the gaps, in the order of compliance's report."""
 
 
 def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome: ReleaseOutcome) -> list[Line]:
-    """Write down one trial, in one line.
+    """Return the trial's line.
 
-    Fairness figures and utilities are of the model's decisions on the test rows, as compliance measured them; fairness
-    figures also as it answered. Leakage is in percent of the people who were trained on.
+    Fairness figures and utilities are compliance's, of the test rows; leakage is in percent of the people trained on.
     """
     scenario, beliefs, report = cell.scenario, outcome.beliefs, outcome.report
     release, protected = dealt.release, dealt.release.protected
@@ -84,12 +83,12 @@ _MEANS = (
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell: means and standard deviations over its trials, of those that have a number."""
+    """Return the summary of a cell: means and standard deviations over the trials that have a number."""
     return {**swept, "trials": len(lines), "protocol": lines[0]["protocol"], **means(lines, _MEANS)}
 
 
 def _loss(dealt: ReleaseDeal, queried: float) -> float:
-    """Say what release and queries cost, the release by its exact law: less than epsilon for some protocols."""
+    """Return the exact loss of release and queries, for some protocols less than epsilon."""
     release = dealt.release
     if release.protocol not in LOCAL_LAWS:
         return math.inf if release.protocol == CLEAN else 0.0
@@ -98,6 +97,5 @@ def _loss(dealt: ReleaseDeal, queried: float) -> float:
 
 
 def _number(measured: NDArray[np.float64]) -> float | None:
-    """Give what was measured of the one model, where it is finite."""
     value = float(measured[0])
     return value if math.isfinite(value) else None

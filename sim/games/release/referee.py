@@ -1,4 +1,4 @@
-"""The dealer of the release game: it deals people to train on, and takes what the developer believes of them."""
+"""The dealer of the release game: it deals people to train on, and takes the developer's guesses about them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,12 @@ from sim.games.table import Trial, TrialFailed, given
 
 @dataclass
 class _ReleaseTrial(Trial):
-    """A trial of the release game."""
-
     deal: ReleaseDeal
     submitted: Beliefs | None = None
 
 
 def _mixture(request: release.SubmitBeliefsRequest, deal: ReleaseDeal) -> NDArray[np.uint8] | None:
-    """Take the guess from release and queries, which goes with them."""
+    """Decode the guess from release and queries; Refusal unless it comes exactly where there are queries."""
     there = request.HasField("from_mixture")
     if there != (deal.release.queried is not None):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
@@ -57,7 +55,7 @@ def _release_deal(trial: _ReleaseTrial) -> tuple[release.ReleaseDeal, Arrays]:
 
 
 class ReleaseDealer(TableDealer[_ReleaseTrial, ReleaseDeal, ReleaseOutcome], ReleaseGameServiceServicer):
-    """Serves ReleaseGameService, and plays one deal at a time."""
+    """The ReleaseGameService, for one deal at a time."""
 
     kind, serve = _ReleaseTrial, staticmethod(add_ReleaseGameServiceServicer_to_server)
 
@@ -66,7 +64,7 @@ class ReleaseDealer(TableDealer[_ReleaseTrial, ReleaseDeal, ReleaseOutcome], Rel
     def SubmitBeliefs(
         self, request: release.SubmitBeliefsRequest, context: ServicerContext
     ) -> release.SubmitBeliefsResponse:
-        """Take what the developer believes."""
+        """Take the developer's guesses."""
         with self.turn(request.deal_id, lambda trial: trial.served) as trial:
             people = (len(trial.deal.labels),)
             if not 0 <= request.consistent <= 1:
@@ -81,7 +79,7 @@ class ReleaseDealer(TableDealer[_ReleaseTrial, ReleaseDeal, ReleaseOutcome], Rel
             return release.SubmitBeliefsResponse()
 
     def outcome(self, trial: _ReleaseTrial) -> ReleaseOutcome:
-        """Say what came of a trial."""
+        """Return the outcome of a finished trial; TrialFailed if numbers of queries differ or figures are missing."""
         beliefs, report = given(trial.submitted), given(trial.report)
         check_queries(beliefs.queries, report)
         if (len(report.utilities), len(report.group_rates)) != (len(UTILITIES), 2 * len(RATED)):

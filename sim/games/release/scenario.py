@@ -1,4 +1,4 @@
-"""What the scenario files of the release game may hold."""
+"""Scenario files of the release game."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from sim.scenarios.checks import mechanism_problems
 from sim.scenarios.scenario import EPSILON_MIN, QUERIES_MAX, Epsilon, Scenario, Section, TableSection, one_of
 
 AUDITED = ("sp", "di", "eo", "oad")
-"""What the model is audited by; the paper's SPD, DI, EOD and OAD."""
+"""The metrics that the model is audited by: the paper's SPD, DI, EOD and OAD."""
 
 DROPPED, CONSTANT = "dropped", "constant"
 CONTROLS = (CLEAN, DROPPED, CONSTANT)
-"""What stands in place of a protocol in the controls."""
+"""The controls, named in place of a protocol."""
 
 UNIFORM_AT_K_BASED = "uniform-at-k-based"
-"""The control for k-based: the uniform split of as much as leaves the protected column what k-based leaves it."""
+"""The control for k-based: the uniform split, at the epsilon that gives the protected column what k-based gives it."""
 
 QUERIES_SHARE = "release.queries_share"
-"""What a run sweeps that shares one epsilon out to a release and to queries."""
+"""The key swept by a run that divides one epsilon between a release and queries."""
 
 _PROTOCOLS = dict.fromkeys((*LOCAL_LAWS, *CONTROLS))
 
 
 class ReleaseData(TableSection):
-    """The table. A known one has its roles already; left out, the sensitive columns are the table's own.
+    """The table. A known one has its roles; the default sensitive columns are the table's own.
 
     Attributes
     ----------
-    sensitive_drawn : the least and the most sensitive columns, the protected one among them, where each trial draws its
-        own.
-    candidates : what they are drawn from, besides the protected one; left out, the table's own.
+    sensitive_drawn : fewest and most sensitive columns, the protected one included, where each trial draws its own.
+    candidates : columns to draw from, besides the protected one; by default the table's own sensitive columns.
     """
 
     sensitive: tuple[str, ...] = ()
@@ -47,7 +46,7 @@ class ReleaseData(TableSection):
     test_share: float = Field(default=0.2, strict=True, gt=0, lt=1)
 
     def problems(self) -> Iterator[str]:
-        """Find which columns cannot be sensitive, whatever the table."""
+        """Yield the problems of the choice of sensitive columns that no table could solve."""
         for key, columns in (("sensitive", self.sensitive), ("candidates", self.candidates)):
             twice = [column for place, column in enumerate(columns) if column in columns[:place]]
             if twice:
@@ -62,9 +61,9 @@ class ReleaseData(TableSection):
 
 
 class ReleaseSection(Section):
-    """How the sensitive columns are released, and what the developer may ask about the same people.
+    """Protocol of the release of the sensitive columns, and the developer's queries about the same people.
 
-    It asks all the queries, or as many of them as `developer.release.searched` finds to tell most.
+    The developer makes all queries, or as many of them as `developer.release.searched` finds most informative.
     """
 
     protocol: Annotated[str, one_of(_PROTOCOLS)]
@@ -77,19 +76,19 @@ class ReleaseSection(Section):
 
     @property
     def queried_epsilon(self) -> float:
-        """What of epsilon is for queries about the people trained on."""
+        """The part of epsilon for queries about the people trained on."""
         with localcontext(EXACT):
             return at_most(written(self.queries_share) * written(self.epsilon)) if self.queries_share else 0.0
 
     @property
     def released_epsilon(self) -> float:
-        """What of epsilon is for the release: what queries leave, so that both together are no more."""
+        """The part of epsilon for the release: the rest, rounded so that both together do not exceed epsilon."""
         with localcontext(EXACT):
             return at_most(written(self.epsilon) - written(self.queried_epsilon))
 
 
 class ReleaseDeveloper(Section):
-    """How the developer's trees are trained; left out, as the paper does on this table."""
+    """Settings of the developer's trees; by default the paper's for this table."""
 
     depth: int | None = Field(default=None, strict=True, ge=1, le=1000)
     rate: float | None = Field(default=None, strict=True, gt=0, le=1)
@@ -105,22 +104,22 @@ class ReleaseScenario(Scenario):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What the model is audited by: all where answers are exact, else those that noise can be added to."""
+        """The metrics of the audit: all where answers are exact, otherwise those that noise can be added to."""
         if self.compliance.mechanism == "exact":
             return AUDITED
         return tuple(name for name in AUDITED if METRICS[name].bounded)
 
     @property
     def batches(self) -> int:
-        """Each metric is one batch."""
+        """Number of batches: one per metric."""
         return len(self.metrics)
 
     def steps(self) -> tuple[str, ...]:
-        """List the calls by which parties take a trial on."""
+        """Return the calls by which the parties advance a trial, in order."""
         return ("ServeTrial", "SubmitBeliefs", "SubmitAuditReport")
 
     def problems(self) -> Iterator[str]:
-        """Find what no single key shows."""
+        """Yield the problems that involve several keys."""
         release = self.release
         yield from self.data.problems()
         if release.split == "weights" and self.data.sensitive_drawn:
@@ -135,7 +134,6 @@ class ReleaseScenario(Scenario):
         yield from self._query_problems()
 
     def _query_problems(self) -> Iterator[str]:
-        """Find what keeps queries about the people trained on from being asked."""
         release, mechanism = self.release, self.compliance.mechanism
         if bool(release.queries) != bool(release.queries_share):
             yield "release.queries: go with a release.queries_share above 0, and that with them"

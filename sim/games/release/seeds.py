@@ -1,6 +1,6 @@
-"""Figures of models by cell and seed: a run's, or those that [LD] published.
+"""Figures of models by cell and seed, of a run or published by [LD].
 
-A cell is a data set, protocol, split and epsilon; seeds are those that split the table.
+A cell is a data set, protocol, split and epsilon; a seed determines the split of the table.
 
 [LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023, and the results in its authors' repository.
 """
@@ -29,7 +29,7 @@ METRICS = {
     "EOD": "eo",
     "OAD": "oad",
 }
-"""What a trial's line calls each of the file's figures. [LD]'s code gives its AUC decisions, not scores."""
+"""Keys of a trial's line by the file's columns. [LD]'s code computes its AUC from decisions, not scores."""
 
 RATES = {
     "SP_a_1": "sp_advantaged",
@@ -39,10 +39,10 @@ RATES = {
     "OA_a_1": "oad_advantaged",
     "OA_a_0": "oad_disadvantaged",
 }
-"""The same of the groups' rates that SPD, DI, EOD and OAD are made of; a file need not have them."""
+"""Keys of the groups' rates behind SPD, DI, EOD and OAD, by the file's columns, which are optional."""
 
 OWN = ("auc", "consistent", "leakage_baseline", "leakage_release", "leakage", "leakage_mixture")
-"""What a trial's line has besides."""
+"""Further figures of a trial's line, which no file has."""
 
 _SOURCES = {"adult-26k": "adult", "acs-coverage": "ACSCoverage", "lsac-coded": "LSAC"}
 _CELL = ("protocol", "split", "epsilon")
@@ -55,7 +55,7 @@ class CompareError(UserError):
 
 
 class ReleaseCell(NamedTuple):
-    """What trials have in common; a control has no split, and its epsilon is infinite."""
+    """The settings that trials of one cell share; a control has no split, and an infinite epsilon."""
 
     data: str
     protocol: str
@@ -64,13 +64,13 @@ class ReleaseCell(NamedTuple):
 
 
 Figures: TypeAlias = Mapping[ReleaseCell, Mapping[int, Mapping[str, float]]]
-"""Finite figures by cell, seed and metric, as a trial's line calls it."""
+"""Finite figures by cell, seed and metric, the metric named as in a trial's line."""
 
 _Row: TypeAlias = tuple[ReleaseCell, int, Mapping[str, Any]]
 
 
 def of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], data_set: Callable[[str], str]) -> Figures:
-    """Sort the figures of a run's lines; ``data_set`` names a table, by ``data.source``."""
+    """Return the figures of a run's lines; `data_set` returns a table's name from `data.source`."""
     keys = (*METRICS.values(), *RATES.values(), *OWN)
 
     def cell(line: Line) -> ReleaseCell:
@@ -82,7 +82,7 @@ def of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], data_set: Calla
 
 
 def together(runs: Sequence[Figures]) -> Figures:
-    """Put the figures of several runs together."""
+    """Return the figures of several runs as one; CompareError where they disagree."""
     if len(runs) == 1:
         return runs[0]
     rows = ((cell, seed, figures) for run in runs for cell, seeds in run.items() for seed, figures in seeds.items())
@@ -90,10 +90,9 @@ def together(runs: Sequence[Figures]) -> Figures:
 
 
 def published(file: Path) -> Figures:
-    """Read a CSV file of published figures.
+    """Read a CSV file of published figures, with columns dataset, seed and those of `METRICS`, and perhaps of `RATES`.
 
-    It has the columns dataset, protocol, split, epsilon, seed, acc, f1, auc, recall, SPD, DI, EOD and OAD; one without
-    protocol, split and epsilon is of models trained on clean attributes. It may have `RATES` as well.
+    Without the columns protocol, split and epsilon, the models were trained on clean attributes.
     """
     name = str(file)
     there = set(header(file, name))
@@ -121,7 +120,7 @@ def published(file: Path) -> Figures:
 
 
 def studied(source: str) -> str:
-    """Name a data set as [LD] does, by ``data.source``."""
+    """Return [LD]'s name of a data set from `data.source`; CompareError if it has none."""
     kind = source.partition(":")[0]
     if kind not in _SOURCES:
         raise CompareError(f"data.source: no figures are published of {source!r}, but of {', '.join(_SOURCES)}")
@@ -129,31 +128,30 @@ def studied(source: str) -> str:
 
 
 def table_name(source: str) -> str:
-    """Name any table: [LD]'s as [LD] does, another by its file."""
+    """Return a table's name: [LD]'s where it has one, else the file's."""
     kind, _, path = source.partition(":")
     return _SOURCES.get(kind) or Path(path or source).name
 
 
 def named(cell: ReleaseCell) -> str:
-    """Say in words which cell it is."""
+    """Return a cell's name in words."""
     if cell.protocol in CONTROLS:
         return f"{cell.data}, {cell.protocol}"
     return f"{cell.data}, {cell.protocol}, {cell.split}, epsilon {cell.epsilon:,g}"
 
 
 def _epsilon(sweep: Sweep[ReleaseScenario], line: Line) -> float:
-    """Give what a line's split was given; k-based's control spends less, and stands at the epsilon of k-based."""
+    """Return a line's epsilon; k-based's control spends less, and belongs to the epsilon of k-based."""
     if line["split"] != UNIFORM_AT_K_BASED:
         return float(line["epsilon"])
     return float(line.get("release.epsilon", sweep.scenario.release.epsilon))
 
 
 def _gathered(rows: Iterable[_Row], twice: Callable[[ReleaseCell, int], str]) -> Figures:
-    """Sort finite figures by cell and seed."""
     gathered: dict[ReleaseCell, dict[int, Mapping[str, float]]] = {}
     for cell, seed, row in rows:
         figures = {metric: value for metric, value in row.items() if value is not None and math.isfinite(value)}
-        # A control may stand in several cells of a sweep; elsewhere a second trial is of something that is not told.
+        # A control may be in several cells of a sweep; any other second trial has settings that a cell does not name.
         if gathered.setdefault(cell, {}).setdefault(seed, figures) != figures:
             raise CompareError(f"{twice(cell, seed)}; a cell is a data set, protocol, split and epsilon")
     return gathered

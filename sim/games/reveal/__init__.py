@@ -1,4 +1,4 @@
-"""The reveal game: the developer asks for fairness gaps and guesses the protected attributes behind them."""
+"""The reveal game: the developer requests fairness gaps and guesses the protected attributes behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of compliance's answers are about the metric, and which told the groups' sizes: the requests' ids say."""
+"""Separation of compliance's answers to metric queries from those to size queries, by the ids of the requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.games.table import TrialFailed
 
 
 def metric_answers(audits: Iterable[AuditRecord]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the exact and the released answers to metric queries, without those to size queries, in their order."""
+    """Return the exact and the released answers to metric queries, in their order, without those to size queries."""
     exact, released = [np.empty(0)], [np.empty(0)]
     for audit in audits:
         sizes = size_queries(audit.request_id, len(audit.exact))
@@ -22,11 +22,13 @@ def metric_answers(audits: Iterable[AuditRecord]) -> tuple[NDArray[np.float64], 
     return np.concatenate(exact), np.concatenate(released)
 
 
-def check_size_queries(asked: int, report: AuditReport) -> None:
-    """Compare how many size queries the developer says that it asked with what the answered requests' ids say."""
+def check_size_queries(queries: int, report: AuditReport) -> None:
+    """Raise TrialFailed if the developer's number of size queries differs from that of the answered requests' ids."""
     try:
         answered = sum(size_queries(audit.request_id, len(audit.exact)) for audit in report.audits)
     except ValueError as error:
         raise TrialFailed(f"developer must name what it asks for: {error}") from None
-    if asked != answered:
-        raise TrialFailed(f"developer says that it asked {asked} size queries, by the requests' ids it was {answered}")
+    if queries != answered:
+        raise TrialFailed(
+            f"developer says that it asked {queries} size queries, by the requests' ids it was {answered}"
+        )

@@ -1,4 +1,4 @@
-"""What the messages of RevealService say, in words."""
+"""Captions of the messages of RevealService."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sim.transcripts.captions import Caption, Guess, Parts, Story, always, array
 
 
 def captions() -> Mapping[str, Caption]:
-    """Give the captions by message."""
+    """Return the captions by message."""
     return {
         "TakeDeveloperDealResponse": _take_developer_deal_response,
         "GetTrainingTableResponse": _get_training_table_response,

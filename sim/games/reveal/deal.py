@@ -1,7 +1,7 @@
-"""Deals: every party's cards for one trial, drawn from the scenario and the trial's seed.
+"""Deals of the reveal game: every party's cards for one trial, drawn from the scenario and the trial's seed.
 
-The table is split once into a training part and a test part; the split depends on the table's size alone, so that every
-trial and every seed of a scenario shares one base model. A trial draws its test set from the test part.
+The table is split once into a training part and a test part, by its size alone, so that every trial and every seed of a
+scenario shares one base model. A trial draws its test set from the test part.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class TrainingTable:
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 of the rows: what a deal names the table by."""
-        # By their own memory, which is contiguous: a copy of a large table costs more than its digest.
+        """SHA-256 of the rows, the table's name in a deal."""
+        # The arrays are contiguous; a copy of a large table would cost more than its digest.
         digest = hashlib.sha256(self.features.data)
         digest.update(self.labels.data)
         return digest.hexdigest()
@@ -58,9 +58,9 @@ class DeveloperCards:
 
     Attributes
     ----------
-    features, labels : the test set's, shape (n, d) and (n,); None where it is hidden.
-    scored : whether the one feature is h0's score.
-    disadvantaged : how many people of each of the metric's strata are disadvantaged, where that is public; else empty.
+    features, labels : the test set's, (n, d) and (n,); None where it is hidden.
+    scored : whether the one feature is the score of the base model h0.
+    disadvantaged : number of disadvantaged people in each of the metric's strata, where that is public; else empty.
     """
 
     features: NDArray[np.float64] | None
@@ -74,10 +74,7 @@ class DeveloperCards:
 
 @dataclass(frozen=True, eq=False)
 class RevealDeal:
-    """One trial's cards.
-
-    ``adversary`` is None where the adversary is not dealt in; ``left_out`` are the rows of the table that nobody gets.
-    """
+    """One trial's cards. `adversary` is None in a game without an adversary; `left_out` rows are in nobody's cards."""
 
     deal_id: str
     scenario: RevealScenario
@@ -88,7 +85,7 @@ class RevealDeal:
 
 
 def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> RevealDeal:
-    """Draw the cards of one trial, as `Game` says."""
+    """Draw the cards of one trial, see `Game`."""
     scenario = cell.scenario
     seed = scenario.scenario.seed + trial
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
@@ -122,7 +119,6 @@ def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = W
 
 
 def _split(scenario: RevealScenario, rng: np.random.Generator) -> tuple[Rows, TrainingTable | None, NDArray[np.intp]]:
-    """Give the table, its training part, and the row numbers of its test part."""
     data = scenario.data
     if data.source == "synthetic":
         assert data.n is not None, "checked when the scenario was read"
@@ -149,7 +145,7 @@ def _load_split(
 def _draw_valid(
     table: Rows, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Draw the test set, until each of the metric's strata holds both groups."""
+    """Draw the test set, again until each of the metric's strata has both groups."""
 
     def will_do(rows: NDArray[np.intp]) -> bool:
         strata = (table.protected[rows][inside] for inside in strata_of(scenario.compliance.metric, table.labels[rows]))
@@ -184,7 +180,6 @@ def _draw(table: Rows, pool: NDArray[np.intp], scenario: RevealScenario, rng: np
 
 
 def _public_sample(table: Rows, rest: NDArray[np.intp], key: str, rows: int, rng: np.random.Generator) -> PublicSample:
-    """Draw public rows, half of each group, from the test part outside the test set."""
     wanted = rows // 2
     groups = []
     for group in (0, 1):

@@ -1,4 +1,4 @@
-"""What came of a reveal trial: what its parties submitted, as the dealer took it or as a transcript tells it."""
+"""Outcome of a reveal trial: the parties' submissions, as the dealer took them or as a transcript records them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ from sim.transcripts.messages import TrialMessages
 
 @dataclass(frozen=True, eq=False)
 class RevealGuess:
-    """What the developer submitted. Arrays have shape (n,), but ``accuracy_models`` (queries,).
-
-    The accuracies are None where the test set is hidden: the developer has no labels.
-    """
+    """The developer's submission, arrays (n,) or (queries,); no accuracies where the test set is hidden."""
 
     baseline: NDArray[np.uint8]
     guess: NDArray[np.uint8]
@@ -49,7 +46,7 @@ class LossTest:
 
 @dataclass(frozen=True)
 class RevealOutcome:
-    """Everything that the parties submitted in one trial."""
+    """All submissions of one trial."""
 
     reveal: RevealGuess
     audits: tuple[AuditRecord, ...]
@@ -60,7 +57,7 @@ class RevealOutcome:
 def from_messages(
     cell: Cell[RevealScenario], _number: int, trial: TrialMessages, _secret: bytes
 ) -> tuple[RevealDeal, RevealOutcome]:
-    """Find in a trial's messages what was dealt and what came of it, as far as its line depends on them."""
+    """Return a trial's deal, as far as its line depends on the deal, and its outcome from the messages."""
     cards, request = cards_of(trial, "ComplianceDeal"), submission_of(trial, "SubmitReveal")
     report = report_of(trial)
     test = submission_of(trial, "SubmitLossTest") if cell.scenario.adversary.attack else None
@@ -82,7 +79,7 @@ def from_messages(
         guess_from_answers=given("guess_from_answers", bits_of),
         confidence=given("confidence", floats_of),
     )
-    # What the developer and the adversary were dealt is no part of a line.
+    # A line does not depend on the developer's and the adversary's cards.
     deal = RevealDeal(
         deal_id=trial.deal_id,
         scenario=cell.scenario,

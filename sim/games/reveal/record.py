@@ -1,4 +1,4 @@
-"""What is written down of a reveal trial, and what a cell's trials come to."""
+"""The line of a reveal trial, and the summary of a cell's lines."""
 
 from __future__ import annotations
 
@@ -29,11 +29,7 @@ _TRACE_LENGTH = 100
 
 
 def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: RevealOutcome) -> list[Line]:
-    """Write down one trial, in one line of ``trials.jsonl``.
-
-    ``epsilon`` and ``epsilon_spent`` are "inf" where infinite. The first trial of a cell also keeps a ``trace`` for the
-    report's figures.
-    """
+    """Return the trial's line of `trials.jsonl`; the first trial of a cell also has a `trace` for figures."""
     scenario = cell.scenario
     protected = deal.compliance.protected
     guess = outcome.reveal
@@ -73,15 +69,13 @@ def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: Re
 
 
 def _where_it_applies(deal: RevealDeal, outcome: RevealOutcome, score: RevealScore) -> Line:
-    """Write down what not every trial has."""
     scenario, guess, line = deal.scenario, outcome.reveal, dict[str, Any]()
     if math.isinf(scenario.epsilon):
         people = deal.compliance.protected[stratum(scenario.compliance.metric, deal.compliance.labels)]
         line["answers_bound"] = answers_needed(len(people), int((people == 0).sum()), _bits(scenario))
     if scenario.compliance.differencing:
         line["flagged"] = sum(audit.flagged for audit in outcome.audits)
-    # From features alone is the baseline, from both the leakage. Where a strategy has no use for features, both is what
-    # the answers alone give.
+    # Features alone give the baseline, both give the leakage: for a strategy without features, answers alone.
     if scenario.developer.public_sample:
         line["leakage_features"] = score.baseline_leakage
     if scenario.developer.public_sample or guess.guess_from_answers is not None:
@@ -109,7 +103,7 @@ def _where_it_applies(deal: RevealDeal, outcome: RevealOutcome, score: RevealSco
 
 
 def _errors(scenario: RevealScenario, outcome: RevealOutcome) -> dict[str, float | None]:
-    """Say how far answers were off; None where they are choices, which are no numbers near a gap."""
+    """Return the answers' errors, or None where they are choices, which are not near a gap."""
     exact, released = metric_answers(outcome.audits)
     numbers = np.isfinite(released) & np.isfinite(exact)
     error = np.abs(released[numbers] - exact[numbers])
@@ -119,7 +113,6 @@ def _errors(scenario: RevealScenario, outcome: RevealOutcome) -> dict[str, float
 
 
 def _bits(scenario: RevealScenario) -> float:
-    """Count the bits that an exact answer, a number in [-1, 1], has at most."""
     if scenario.compliance.mechanism == "pass-fail":
         return 1.0
     match scenario.compliance.precision:
@@ -138,10 +131,7 @@ def _score(deal: RevealDeal, guess: RevealGuess) -> RevealScore:
 
 
 def _trace(deal: RevealDeal, outcome: RevealOutcome) -> dict[str, Any]:
-    """Keep what figures show of the first queries and people: answers, groups, and guessed groups.
-
-    And what the paper's Figure 2 shows, of the first people of the stratum: s-bar.
-    """
+    """Return the first answers, groups and guessed groups for figures, and the s-bar of the paper's Figure 2."""
     exact, released = metric_answers(outcome.audits)
     inside = stratum(deal.scenario.compliance.metric, deal.compliance.labels)
     protected, reconstruction = deal.compliance.protected[inside], outcome.reveal.reconstruction
@@ -182,20 +172,17 @@ _MEANS = (
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell, from its lines of ``trials.jsonl`` alone.
+    """Return the summary of a cell, from its lines of `trials.jsonl` alone.
 
-    Returns
-    -------
-    dict
-        The swept values; ``trials``; the mean over trials of what is named alike in a trial; ``leakage_sd`` (of a
-        single trial, n - 1 in the denominator; None for one trial); ``exact``, how many trials were; ``answers`` and
-        ``answers_most``, how many answers a trial took, size queries counted, their mean and the most;
-        ``targeted_rate`` with ``targeted_low`` and ``targeted_high``, the share of those aimed at who were guessed
-        right, with its 95% interval (None for fewer than five trials), where a trial aims at one person, and
-        ``targeted_balanced``, the mean of either group's share; ``query_error_median``, the median over trials;
-        ``person_risk``, ``surest_factor`` and ``surest_right``, of all trials' people together, see `Sure`;
-        ``epsilon_spent``. What no trial has is left out: there is no error of answers that are choices, or that were
-        all refused.
+    - Keys of a trial are means over trials, `query_error_median` the median; `exact` is the number of exact trials.
+      `leakage_sd` is the standard deviation over trials, n - 1 in the denominator; None for one trial.
+    - `answers` and `answers_most` are the mean and the largest number of answers of a trial, size queries included.
+    - `targeted_rate`, where a trial aims at one person, is the share guessed right, with the 95% interval
+      `targeted_low` to `targeted_high` (None for fewer than five trials); `targeted_balanced` is the mean of both
+      groups' shares.
+    - `person_risk`, `surest_factor` and `surest_right` are about all trials' people together, see `Sure`.
+
+    Keys that no trial has are left out: answers that are choices, or all refused, have no error.
     """
     first = lines[0]
     cell: dict[str, Any] = dict(swept)
@@ -231,6 +218,6 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
 
 
 def sure_of(lines: Sequence[Line]) -> Sure | None:
-    """Give how sure the developer was of everybody in some trials, from their lines; None where none says."""
+    """Return the developer's confidence about all people of these trials, or None where no line has it."""
     told = [Sure(*map(np.array, line["sure"])) for line in lines if line.get("sure")]
     return Sure.together(told) if told else None

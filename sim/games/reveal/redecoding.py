@@ -1,4 +1,4 @@
-"""Another decoder on answers already given: which works with a deal's strategy, and what its guess is worth."""
+"""Another decoder on recorded answers: its compatibility with a deal's strategy, and the score of its guess."""
 
 from __future__ import annotations
 

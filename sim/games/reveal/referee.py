@@ -53,7 +53,7 @@ def _rows(table: TrainingTable | PublicSample) -> Arrays:
 
 
 def _arrays(cards: DeveloperCards) -> Arrays:
-    """Name the arrays that the developer is dealt: a hidden test set's are not among them."""
+    """Return the developer's arrays by name, without a hidden test set's."""
     own = {"features": cards.features, "labels": cards.labels}
     public = {f"public_{name}": rows for name, rows in _rows(cards.public).items()} if cards.public is not None else {}
     return {name: rows for name, rows in (own | public).items() if rows is not None}
@@ -99,7 +99,7 @@ def _query_count(queries: int | str) -> game.QueryCount:
 def _accuracies(
     request: game.SubmitRevealRequest, *, labelled: bool
 ) -> tuple[float, NDArray[np.float64]] | tuple[None, None]:
-    """Take the models' accuracies on the test set, which whoever has its labels must tell and nobody else can."""
+    """Decode the models' accuracies on the test set; Refusal unless present exactly where `labelled`."""
     if {request.HasField("accuracy_base"), request.HasField("accuracy_models")} != {labelled}:
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     if not labelled:
@@ -118,7 +118,7 @@ def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:
 
 
 class RevealDealer(TableDealer[_RevealTrial, RevealDeal, RevealOutcome], RevealServiceServicer):
-    """Serves RevealService, and plays one deal at a time."""
+    """The RevealService, for one deal at a time."""
 
     kind, serve = _RevealTrial, staticmethod(add_RevealServiceServicer_to_server)
 
@@ -138,7 +138,7 @@ class RevealDealer(TableDealer[_RevealTrial, RevealDeal, RevealOutcome], RevealS
         request: game.GetTrainingTableRequest,
         context: ServicerContext,
     ) -> Iterator[game.GetTrainingTableResponse]:
-        """Give the developer the table that its base model is trained on."""
+        """Send the developer the training table of its base model."""
         response = game.GetTrainingTableResponse
         with self.table.changing():
             table = self._training.get(request.training_digest)
@@ -179,7 +179,7 @@ class RevealDealer(TableDealer[_RevealTrial, RevealDeal, RevealOutcome], RevealS
             return game.SubmitRevealResponse()
 
     def ReleaseModel(self, request: game.ReleaseModelRequest, context: ServicerContext) -> game.ReleaseModelResponse:
-        """Let the adversary at the developer's model."""
+        """Open the developer's model to the adversary."""
         with self.turn(request.deal_id, lambda trial: None not in (trial.deal.adversary, trial.submitted)) as trial:
             trial.released = True
             return game.ReleaseModelResponse()
@@ -198,14 +198,14 @@ class RevealDealer(TableDealer[_RevealTrial, RevealDeal, RevealOutcome], RevealS
             return game.SubmitLossTestResponse()
 
     def play(self, deal: RevealDeal, seconds: float) -> RevealOutcome:
-        """Play one deal to its end, as `Dealer` says."""
+        """Play one deal, see `Dealer`, with its training table to be fetched."""
         training = deal.developer.training
         with self.table.changing():
             self._training = {training.digest: training} if training is not None else {}
         return super().play(deal, seconds)
 
     def outcome(self, trial: _RevealTrial) -> RevealOutcome:
-        """Say what came of a trial."""
+        """Return the outcome of a finished trial; TrialFailed if the numbers of queries disagree."""
         guess, report = given(trial.submitted), given(trial.report)
         check_queries(guess.size_queries + guess.queries, report)
         check_size_queries(guess.size_queries, report)

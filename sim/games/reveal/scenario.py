@@ -1,4 +1,4 @@
-"""What the scenario file of a reveal game may hold, and whether it can be played."""
+"""Scenario files of the reveal game, with the checks of a playable scenario."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sim.scenarios.checks import mechanism_problems
 from sim.scenarios.scenario import QUERIES_MAX, ComplianceSection, PaperFigure, Scenario, Section, TableSection, one_of
 
 PEOPLE_MAX = 10_000_000
-"""The most synthetic people there can be."""
+"""Most synthetic people."""
 
 Queries = Annotated[int, Field(strict=True, ge=1)] | Literal["n", "n-1", "needed"]
 
@@ -33,7 +33,7 @@ class RevealData(TableSection):
 
 
 class RevealDeveloper(Section):
-    """The developer's strategy, and what is public to it besides features and labels."""
+    """The developer's strategy, and its public knowledge besides features and labels."""
 
     strategy: Annotated[str, one_of(STRATEGIES)] = "best"
     decoder: str | None = None
@@ -44,14 +44,14 @@ class RevealDeveloper(Section):
 
 
 class RevealAdversary(Section):
-    """Whether the adversary puts the released base model to the loss test, and on how many public rows."""
+    """The adversary's loss test of the released base model: whether it runs, and on how many public rows."""
 
     attack: tuple[str, ...] = Field(default=(), max_length=10)
     probes: int = Field(default=2000, strict=True, ge=2, le=100_000)
 
 
 class RevealFigure(PaperFigure):
-    """What a paper printed of the reveal game: percent, an error, people."""
+    """A paper's printed figures of the reveal game: leakage in percent, an error, a number of people."""
 
     leakage: float | None = None
     query_error_mean: float | None = None
@@ -67,21 +67,21 @@ class RevealScenario(Scenario):
     adversary: RevealAdversary = RevealAdversary()
     paper: tuple[RevealFigure, ...] = ()
 
-    # A strategy has a decoder and rows of its own. Swept, how near to h0 rows are is what a scenario is about.
+    # A strategy brings its decoder and its perturbation; a swept perturbation is the scenario's subject, and is kept.
     chosen_with: ClassVar[Mapping[str, Sequence[tuple[str, bool]]]] = {
         "developer.strategy": (("developer.decoder", True), ("developer.perturbation", False))
     }
 
     @property
     def people(self) -> int:
-        """The size of the test set."""
+        """Size of the test set."""
         size = self.data.n if self.data.source == "synthetic" else self.data.test_size
         assert size is not None, "checked when the scenario was read"
         return size
 
     @property
     def batches(self) -> int:
-        """The size query and the metric queries; a hidden test set takes one more, to be seen."""
+        """Number of batches: size query, metric queries and, for a hidden test set, one in which it is seen."""
         return 3 if self.data.hidden else 2
 
     @property
@@ -93,13 +93,13 @@ class RevealScenario(Scenario):
 
     @property
     def perturbation(self) -> float:
-        """How far the scores asked about may be from h0's, in [0, 1]."""
+        """Largest distance of the queried scores from h0's, in [0, 1]."""
         asked = self.developer.perturbation
         return STRATEGIES[self.developer.strategy].perturbation if asked is None else asked
 
     @property
     def queries(self) -> int | Literal["n", "n-1", "needed"]:
-        """How many metric queries are asked: so many, counted from the people of the stratum, or as many as needed."""
+        """Number of metric queries: an integer, the people of the stratum ("n", "n-1"), or "needed"."""
         if self.developer.queries is not None:
             return self.developer.queries
         strategy = STRATEGIES[self.developer.strategy]
@@ -109,17 +109,16 @@ class RevealScenario(Scenario):
         return counts[0] if len(counts) == 1 and counts[0] != self.people else "n"
 
     def steps(self) -> tuple[str, ...]:
-        """List the calls by which parties take a trial on."""
+        """Return the calls by which the parties advance a trial, in order."""
         attacks = ("ReleaseModel", "SubmitLossTest") if self.adversary.attack else ()
         return ("ServeTrial", "SubmitReveal", *attacks, "SubmitAuditReport")
 
     def problems(self) -> Iterator[str]:
-        """Find what no single key shows."""
+        """Yield the problems that involve several keys."""
         yield from _problems(self)
 
 
 def _problems(scenario: RevealScenario) -> Iterator[str]:
-    """Find what the reveal game cannot be played with."""
     data, compliance, developer = scenario.data, scenario.compliance, scenario.developer
     if scenario.adversary.attack not in ((), ("loss-test",)):
         yield f'adversary.attack: must be ["loss-test"] or left out, not {list(scenario.adversary.attack)!r}'
@@ -176,7 +175,6 @@ def _problems(scenario: RevealScenario) -> Iterator[str]:
 
 
 def _hidden_problems(scenario: RevealScenario) -> Iterator[str]:
-    """Find what cannot be played about a test set that the developer is not given."""
     if METRICS[scenario.compliance.metric].labelled:
         allowed = ", ".join(name for name, metric in METRICS.items() if not metric.labelled)
         yield f"data.hidden: only metrics without labels ({allowed}), not {scenario.compliance.metric}"
@@ -187,7 +185,6 @@ def _hidden_problems(scenario: RevealScenario) -> Iterator[str]:
 
 
 def _query_problems(scenario: RevealScenario, strategy: Strategy) -> Iterator[str]:
-    """Find a number of queries that the strategy cannot ask."""
     people = scenario.people
     counts = strategy.counts(people)
     by_people = len(counts) <= 2 and people in counts
@@ -211,7 +208,7 @@ def _query_problems(scenario: RevealScenario, strategy: Strategy) -> Iterator[st
     elif isinstance(asked, int) and asked < strata:
         yield f"developer.queries: must be at least {strata}, for the strata of {metric.name}, not {asked}"
     elif isinstance(asked, int):
-        # Who asks one query a person counts the people of the stratum, which vary with the test set.
+        # One query per person means one per person of the stratum, whose size varies with the test set.
         varies = by_people and metric.label is not None
         if asked not in counts or varies:
             yield f"developer.queries: strategy {strategy.name} {wanted}, not {asked}"

@@ -1,4 +1,4 @@
-"""What a guess is worth. Only the referee's side, which knows the protected attributes, can tell."""
+"""Scores of guesses. Only the referee can compute them, since it knows the protected attributes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from fairwall.laws.metric import METRICS, strata_of
 
 
 def leakage(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
-    """Measure the balanced accuracy of a guess, in percent (Definition 5.1 of Hamman, Chen and Dutta, FAccT 2023).
+    """Return the balanced accuracy of a guess, in percent (Definition 5.1 of Hamman, Chen and Dutta, FAccT 2023).
 
-    Both arrays, of shape (n,), hold 0 and 1; both groups occur in ``protected``. 50 is what a guess without any
-    information reaches.
+    Both arrays, (n,), hold 0 and 1; `protected` must have both groups. A guess without any information reaches 50.
     """
     right = guess == protected
     return 50.0 * float(right[protected == 1].mean() + right[protected == 0].mean())
@@ -24,17 +23,16 @@ def leakage(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
 
 @dataclass(frozen=True)
 class RevealScore:
-    """A guess, scored.
+    """The scores of a guess.
 
     Attributes
     ----------
     leakage, baseline_leakage : balanced accuracy in percent, with the answers and without any query.
-    recovered : how many people are guessed right.
-    targeted, targeted_recovered : how many the strategy set out to reveal, and how many of these are guessed right.
+    recovered : number of people guessed right.
+    targeted, targeted_recovered : number of people that the strategy aims at, and of those guessed right.
     exact : whether everybody is guessed right.
-    leakage_by_size, leakage_by_person : for a partition alone: the leakage once the developer takes the smaller group
-        for the disadvantaged one (None where the groups are alike in size), and once it learns of one person, the
-        first, which group is theirs.
+    leakage_by_size, leakage_by_person : for a partition only, the leakage once the developer names the smaller group
+        disadvantaged (None where it cannot tell which), and once it learns the group of the first person aimed at.
     """
 
     leakage: float
@@ -56,11 +54,7 @@ def score(
     targeted: NDArray[np.bool_],
     polarity_known: bool,
 ) -> RevealScore:
-    """Score a guess by what the metric lets it know: of an absolute gap up to polarity.
-
-    Parameters as in :func:`score_guess` and :func:`score_partition`; ``labels``, shape (n,), tell whom the metric
-    looks at.
-    """
+    """Score a guess, up to polarity for absolute gaps. Parameters as in `score_guess` and `score_partition`."""
     if METRICS[metric].absolute:
         return score_partition(guess, baseline, targeted, protected, polarity_known, strata_of(metric, labels))
     return score_guess(guess, baseline, targeted, protected)
@@ -72,10 +66,7 @@ def score_guess(
     targeted: NDArray[np.bool_],
     protected: NDArray[np.uint8],
 ) -> RevealScore:
-    """Score a guess that names the groups.
-
-    Arrays have shape (n,); ``baseline`` is the guess without any query.
-    """
+    """Score a guess that names the groups; arrays are (n,), and `baseline` is the guess without any query."""
     right = guess == protected
     return RevealScore(
         leakage=leakage(guess, protected),
@@ -97,10 +88,10 @@ def score_partition(
 ) -> RevealScore:
     """Score a partition of the targeted people into two groups: up to polarity, then after naming the groups.
 
-    The metric is an absolute gap, which is the same for a partition and its mirror image; so the partition is
-    worth what the better of the two is worth. Where the metric has two strata each has an image of its own, and so has
-    its one known person. Parameters as in :func:`score_guess`, whether the developer named the groups, and whom the
-    metric looks at, stratum by stratum, each of shape (n,).
+    An absolute gap is the same for a partition and its mirror image, so the better of the two counts. With two strata
+    each has a mirror image of its own, and one known person of its own. Parameters are those of `score_guess`,
+    `polarity_known` (whether the developer named the groups) and `strata`, the people that the metric is about, each
+    (n,).
     """
     plain = score_guess(guess, baseline, targeted, protected)
     best, by_person = plain, guess.copy()

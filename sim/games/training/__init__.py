@@ -1,4 +1,4 @@
-"""The training game: a model is trained that is private, fair, or both, by a developer that is told sums by group."""
+"""The training game: the developer, given sums by group, trains a model that is private, fair, or both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome
     wire=GAME_TRAINING,
     scenario=scenario.TrainingScenario,
     service=training_service_pb2.DESCRIPTOR.services_by_name["TrainingService"],
-    needs=_needs,  # regressions need nothing; a deal of a network asks for PyTorch
+    needs=_needs,  # regressions need nothing; the deal of a network needs PyTorch
     deal=deal.deal,
     dealer=referee.TrainingDealer,
     record=record.record,

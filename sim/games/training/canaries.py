@@ -1,8 +1,8 @@
-r"""What an adversary's guesses about canaries prove of a model's epsilon, from one training each.
+r"""A lower bound on a model's epsilon, from an adversary's guesses about canaries, with one training each.
 
-Each of m canaries is in the training set or not, by a fair coin of its own. If training is epsilon-private, then
-however the guesser chooses, the number of right ones among its r guesses is at most Binomial(r, e^eps / (1 + e^eps))
-in the stochastic order. With a delta the probability of v or more right ones is at most
+Each of m canaries is in the training set by an independent fair coin. If training is epsilon-private then, whatever the
+guesser's choices, the number of right ones among its r guesses is at most Binomial(r, e^eps / (1 + e^eps)) in the
+stochastic order. With a delta the probability of v or more right ones is at most
 
     P[B >= v] + 2 m delta max over i = 1..m of P[v > B >= v - i] / i
 
@@ -20,9 +20,9 @@ _BISECTIONS = 40
 
 
 def epsilon_refuted(canaries: int, guessed: int, right: int, delta: float) -> float:
-    """Return the largest epsilon that the guesses refute at 5%: a lower bound on the true one; 0 where none is.
+    """Return the largest epsilon that the guesses refute at 5%, a lower bound on the true one, or 0.
 
-    Of so many canaries so many were guessed about, and so many of these guesses are right; ``delta`` is of the promise.
+    Of `canaries`, `guessed` were guessed about, and `right` of these guesses are right; `delta` is the promised one.
     """
     if not 0 <= right <= guessed <= canaries:
         raise ValueError("there are no more right guesses than guesses, and no more guesses than canaries")
@@ -36,10 +36,10 @@ def epsilon_refuted(canaries: int, guessed: int, right: int, delta: float) -> fl
 
 
 def probability(canaries: int, guessed: int, right: int, epsilon: float, delta: float) -> float:
-    """Bound the probability of so many right guesses or more if training is (epsilon, delta)-private."""
+    """Return a bound on the probability of `right` or more right guesses if training is (epsilon, delta)-private."""
     if right == 0:
         return 1.0
-    import numpy as np  # with what follows: recording alone needs no statistics
+    import numpy as np  # imported here, as scipy is: recording alone needs neither
     from scipy.stats import binom
 
     sure = 1 / (1 + math.exp(-epsilon))

@@ -1,4 +1,4 @@
-"""What the messages of the training game's services say, in words."""
+"""Captions of the messages of the training game's services."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.transcripts.captions import Caption, Parts, Story, array_of, count, dea
 
 
 def captions() -> Mapping[str, Caption]:
-    """Give the captions by message."""
+    """Return the captions by message."""
     return {
         "TakeModelDealResponse": _take_model_deal_response,
         "SumByGroupRequest": _sum_by_group_request,

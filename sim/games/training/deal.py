@@ -1,6 +1,6 @@
-"""Deals of the training game: rows to train on, rows to measure on, and canaries, each of which a coin puts among them.
+"""Deals of the training game: rows to train on and to measure on, and canaries, which a coin puts into training.
 
-One trial is one split of the table. It does not depend on the model: cells of a sweep are played on the same splits.
+Cells share the splits of the table, one per trial.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class TrainingDeal:
 
     Attributes
     ----------
-    people, test : who is trained on, canaries included, and who models are measured on.
-    public_rows : how many of the first are public: they are set aside, and compliance is not dealt theirs.
-    canaries : whom the adversary guesses about; with the labels that they were trained on with, if they were.
-    inside : (canaries,), 1 for those who were.
+    people, test : rows to train on, canaries included, and rows that models are measured on.
+    public_rows : number of public rows, the first of `people`; compliance does not get their attributes.
+    canaries : rows that the adversary guesses about, with the labels they have in training.
+    inside : (canaries,), 1 for those trained on.
     base_rates : (2,), each group's rate of label 1 in the whole table.
-    columns : the features' names.
+    columns : names of the features.
     """
 
     deal_id: str
@@ -61,7 +61,7 @@ class TrainingDeal:
 
     @property
     def terms(self) -> training.ModelTerms:
-        """What the parties are told of how the model is trained."""
+        """The training settings that all parties know."""
         asked = self.scenario.training
         return training.ModelTerms(
             model=asked.model,
@@ -76,20 +76,20 @@ class TrainingDeal:
 
     @property
     def dealt(self) -> dict[str, NDArray[Any]]:
-        """What the developer is dealt, by name."""
+        """The developer's arrays by name."""
         people = self.people
         held = {"protected": people.protected} if self.scenario.training.holds_protected else {}
         return {"features": people.features, "labels": people.labels, **held, "test_features": self.test.features}
 
     @property
     def private(self) -> Hand:
-        """Who is trained on, but for public rows."""
+        """The rows trained on, without the public ones."""
         own, public = self.people, self.public_rows
         return Hand(own.features[public:], own.labels[public:], own.protected[public:])
 
 
 def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> TrainingDeal:
-    """Draw the cards of one trial, as `Game` says; UserError if a network is to be trained without PyTorch."""
+    """Draw the cards of one trial, see `Game`; UserError if a network is to be trained without PyTorch."""
     scenario = cell.scenario
     seed, asked = scenario.scenario.seed + trial, scenario.training
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
@@ -106,7 +106,7 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
     canaries, rest = rest[: asked.canaries], rest[asked.canaries :]
     own = _drawn(scenario.data, table, rest)
     inside = rng.integers(2, size=len(canaries)).astype(np.uint8)
-    # Mislabelled: what a model has no other reason to believe tells most of having been trained on.
+    # Mislabelled: a model that fits a wrong label has most probably been trained on it.
     labels = table.labels.copy()
     labels[canaries] = 1 - labels[canaries]
     public = round(scenario.data.public_share * len(own))
@@ -132,7 +132,7 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
 
 
 def _drawn(data: TrainingData, table: Rows, rest: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Choose who is trained on: so many, and so many of them disadvantaged, in the order that they were drawn in."""
+    """Return the rows to train on, in the order drawn, of the scenario's size and share of disadvantaged people."""
     many = data.people or len(rest)
     if many > len(rest):
         raise DealError(f"data.people: {table.name} has {len(rest):,} people left to train on, not {many:,}")
@@ -151,7 +151,6 @@ def _drawn(data: TrainingData, table: Rows, rest: NDArray[np.intp]) -> NDArray[n
 
 
 def _require_all(table: Rows, name: str, rows: NDArray[np.intp]) -> None:
-    """Refuse a part of the table that misses a group or a label."""
     for values, kind in ((table.protected[rows], "group"), (table.labels[rows], "label")):
         if len(np.unique(values)) < 2:
             raise DealError(f"data.source: {table.name} has too few rows: {name} are all of one {kind}")

@@ -1,4 +1,4 @@
-"""What came of a training trial: what its parties submitted, as the dealer took it or as a transcript tells it."""
+"""Outcome of a training trial: the parties' submissions, as the dealer took them or as a transcript records them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sim.transcripts.messages import TrialMessages
 
 @dataclass(frozen=True, eq=False)
 class TrainingOutcome:
-    """What the developer submitted, the adversary's guesses about canaries, if any, and compliance's report."""
+    """The developer's submission, the adversary's guesses about canaries, if any, and compliance's report."""
 
     model: Submission
     guesses: NDArray[np.uint8] | None
@@ -32,7 +32,7 @@ class TrainingOutcome:
 def from_messages(
     cell: Cell[TrainingScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[TrainingDeal, TrainingOutcome]:
-    """Find in a trial's messages what came of it; what was dealt is drawn again, since test rows are in no message."""
+    """Return a trial's deal, drawn again since test rows are in no message, and its outcome from the messages."""
     scenario = cell.scenario
     request = submitted(trial, "SubmitModel")
     guesses = submitted(trial, "SubmitCanaries") if scenario.training.canaries else None
@@ -45,7 +45,7 @@ def from_messages(
 
 
 def submission_of(request: training.SubmitModelRequest) -> Submission:
-    """Read what the developer submitted."""
+    """Decode the developer's submission."""
     return Submission(
         scores=from_message(request.scores).astype(np.float32, copy=False),
         decisions=from_message(request.decisions).astype(np.uint8, copy=False),

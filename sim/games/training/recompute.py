@@ -1,4 +1,4 @@
-"""What the parties report of a training trial, computed again from its messages."""
+"""Recomputation of the parties' reports in a training trial from its messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _sums_of(trial: TrialMessages) -> list[KnownCall]:
 
 
 def told(findings: Findings, trial: TrialMessages) -> None:
-    """Compare sums by group with the rows that were sent, the attributes and the seed, and what they cost."""
+    """Compare sums by group, and their cost, with the rows sent, the attributes and the seed."""
     dealt, reported = trial.cards.get("ComplianceDeal"), trial.submissions.get("SubmitAuditReport")
     if dealt is None or reported is None:
         return
@@ -70,7 +70,7 @@ def _summed(findings: Findings, trial: TrialMessages, cohort: Cohort, one: Known
 
 
 def model(findings: Findings, trial: TrialMessages) -> None:
-    """Compare what the developer says of its model with what it was dealt, asked and served."""
+    """Compare the developer's report of its model with its cards, its requests and the served scores."""
     dealt, submitted = trial.cards.get("ModelDeal"), trial.submissions.get("SubmitModel")
     if dealt is None or submitted is None:
         return
@@ -94,7 +94,6 @@ def model(findings: Findings, trial: TrialMessages) -> None:
 
 
 def _promise(findings: Findings, trial: TrialMessages, deal: Any, submitted: Submission) -> None:
-    """Compare the epsilon that records are promised with what the accountant says of the deal's terms."""
     request, place = submitted.request, f"{trial.deal_id}: developer reports"
     if deal.terms.practice != PLAIN:
         findings.not_checked("epsilon of what a practice did: it is in no message")

@@ -1,4 +1,4 @@
-"""The line of a training trial, and what a cell's lines come to."""
+"""The line of a training trial, and the summary of a cell's lines."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from sim.scenarios.sweep import Cell
 
 
 def record(_cell: Cell[TrainingScenario], _trial: int, dealt: TrainingDeal, outcome: TrainingOutcome) -> list[Line]:
-    """Score the model's decisions on the test rows, and write the trial down.
+    """Return the trial's line, with the scores of the model's decisions on the test rows.
 
-    ``gap`` is the advantaged group's rate of decision 1 less the disadvantaged one's (risk difference); ``accuracies``,
-    ``positives`` (rates of decision 1) and ``false_positives`` are pairs, the disadvantaged first. ``epsilon`` is what
-    the model promises to records, ``epsilon_spent`` what compliance charged for flips of A. Where only rates were
-    asked for, ``noise_errors`` are the told rates' distances from those of the people trained on, and
-    ``sampling_errors`` those people's from the whole table's.
+    `gap` is the advantaged group's rate of decision 1 less the disadvantaged one's (risk difference); `accuracies`,
+    `positives` (rates of decision 1) and `false_positives` are pairs, the disadvantaged first. `promised` is the
+    epsilon promised to records, `epsilon_spent` compliance's charge for flips of A. Where only rates were requested,
+    `noise_errors` are the told rates less those of the people trained on, and `sampling_errors` these less the whole
+    table's.
     """
     asked, model = dealt.scenario.training, outcome.model
     sizes = [int((dealt.private.protected == group).sum()) for group in (0, 1)]
@@ -53,7 +53,7 @@ def record(_cell: Cell[TrainingScenario], _trial: int, dealt: TrainingDeal, outc
 
 def _decisions(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
     test, table = dealt.test, outcome.model.decisions
-    # A row's decision is that of its own group, where that matters.
+    # Where decisions depend on the group, a row gets that of its group.
     decided = table[0] if len(table) == 1 else np.where(test.protected == 1, table[1], table[0])
     right = decided == test.labels
     groups = [test.protected == group for group in (0, 1)]
@@ -96,11 +96,11 @@ _PAIRS = ("accuracies", "positives", "false_positives", "true_positives")
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell.
+    """Return the summary of a cell.
 
-    Means over the trials, with 95% intervals as ``accuracy_low`` and so on from five trials on, and standard deviations
-    as ``accuracy_sd``; pairs of means by group, with intervals. Of rates, root mean squares of the errors. Of canaries,
-    counts over all trials, and the largest epsilon that they refute.
+    Means over the trials, with 95% intervals as `accuracy_low` and so on from five trials on, and standard deviations
+    as `accuracy_sd`; pairs of means by group, with intervals. Errors of rates are root mean squares. Counts of canaries
+    are over all trials, with the largest epsilon that they refute.
     """
     first = lines[0]
     cell: dict[str, Any] = dict(swept)
@@ -133,6 +133,5 @@ _SIGNED = (-1.0, 1.0)
 
 
 def _share(values: Sequence[float | None]) -> Estimate | None:
-    """Estimate a mean share over the trials that have one."""
     there = [value for value in values if value is not None]
     return estimate(there, SHARE) if there else None

@@ -23,8 +23,6 @@ from sim.games.training.outcome import TrainingOutcome, submission_of
 
 @dataclass
 class _TrainingTrial(Trial):
-    """A trial of the training game."""
-
     deal: TrainingDeal
     request: training.SubmitModelRequest | None = None
     model: Submission | None = None
@@ -37,7 +35,7 @@ class _TrainingTrial(Trial):
 
     @property
     def attacked(self) -> bool:
-        """Whether the adversary is done, if it is dealt in."""
+        """Whether the adversary is done, or not in the game."""
         return self.guesses is not None or not len(self.deal.inside)
 
     @property
@@ -73,7 +71,6 @@ def _canary_deal(trial: _TrainingTrial) -> tuple[training.CanaryDeal, Arrays]:
 
 
 def _taken(deal: TrainingDeal, request: training.SubmitModelRequest) -> Submission:
-    """Take what fits the deal, or refuse it."""
     model = deal.scenario.training.model != RATES
     rows = len(deal.test.labels) if model else 0
     scores = take_array(request.scores, (rows,), np.float32)
@@ -96,7 +93,7 @@ def _taken(deal: TrainingDeal, request: training.SubmitModelRequest) -> Submissi
 
 
 class TrainingDealer(TableDealer[_TrainingTrial, TrainingDeal, TrainingOutcome], TrainingServiceServicer):
-    """Serves TrainingService, and plays one deal at a time."""
+    """The TrainingService, for one deal at a time."""
 
     kind, serve = _TrainingTrial, staticmethod(add_TrainingServiceServicer_to_server)
 
@@ -106,8 +103,8 @@ class TrainingDealer(TableDealer[_TrainingTrial, TrainingDeal, TrainingOutcome],
     def SubmitModel(
         self, request: training.SubmitModelRequest, context: ServicerContext
     ) -> training.SubmitModelResponse:
-        """Take what the developer's model decides and promises; from now on it answers the adversary."""
-        # The adversary asks this model: it may be sent again, but not changed.
+        """Take the model's decisions and promises; from now on the model answers the adversary."""
+        # The adversary queries this model: it may be sent again, but not changed.
         with self.turn(request.deal_id, lambda trial: trial.opened and trial.request in (None, request)) as trial:
             trial.model = _taken(trial.deal, request)
             trial.request = request
@@ -127,5 +124,5 @@ class TrainingDealer(TableDealer[_TrainingTrial, TrainingDeal, TrainingOutcome],
             return training.SubmitCanariesResponse()
 
     def outcome(self, trial: _TrainingTrial) -> TrainingOutcome:
-        """Say what came of a trial."""
+        """Return the outcome of a finished trial."""
         return TrainingOutcome(given(trial.model), trial.guesses, trial.report)

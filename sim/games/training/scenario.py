@@ -1,4 +1,4 @@
-"""What the scenario files of the training game may hold."""
+"""Scenario files of the training game."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ from sim.scenarios.scenario import ComplianceSection, Epsilon, PaperFigure, Scen
 CANARIES_MAX = 10_000
 
 _NETWORK_EPSILON_MAX = 100.0
-"""The accountant convolves laws on a grid, and has no room for a much larger one."""
+"""Largest epsilon of a network: the accountant convolves distributions on a grid, which has no room for much more."""
 
 _PURSE_EPSILON = (0.01, 700.0)
 _PURSE_DELTA = (1e-9, 0.01)
-"""Beyond, what the accountant rounds upwards is more than what the developer leaves for it, or it knows no epsilon."""
+"""Range of delta. Outside the two ranges the accountant's upward rounding exceeds the developer's reserve, or it knows
+no epsilon."""
 
 
 TOLD = ("fair-representation",)
-"""The practices that need to know of the groups, and can be told."""
+"""The practices that need information about groups which compliance can give."""
 
 
 class TrainingData(TableSection):
-    """The table, and how many people of it are trained on.
+    """The table, and the people of it who are trained on.
 
     Attributes
     ----------
-    people : how many; all that are not tested on, if 0.
-    disadvantaged_share : how many of them are disadvantaged; as many as the table has, if left out.
-    test_share : the part of the table that models are measured on.
-    public_share : the part of them that is set aside as public: nothing is promised to it, and models that use no
-        public rows are not trained on it.
+    people : their number; all who are not tested on, if 0.
+    disadvantaged_share : disadvantaged share of them; by default the table's.
+    test_share : share of the table that models are measured on.
+    public_share : share of them set aside as public: nothing is promised to these, and models without public rows are
+        not trained on them.
     """
 
     people: int = Field(default=0, strict=True, ge=0)
@@ -51,18 +52,18 @@ class TrainingData(TableSection):
 
 
 class TrainingSection(Section):
-    """The model, and what it promises.
+    """The model, its practice, and its promise.
 
     Attributes
     ----------
-    model : one of the eight; "rates" trains none, but has the groups' rates of the labels told.
-    practice : how the private network is trained.
-    epsilon, delta : what a private model may spend of each record's privacy; the others promise nothing.
-    statistics_share : the share of epsilon for statistics of groups, where the developer holds them.
-    holds_protected : whether the developer holds A. If not, a fair model asks compliance, at `compliance.epsilon`.
-    strength : the weight of a fair model's penalty; its own, if 0.
-    steps, batch : of a network; its own, if 0.
-    canaries : how many records the adversary guesses about.
+    model : one of the eight; "rates" trains none, and requests the groups' rates of the labels.
+    practice : training method of the private network.
+    epsilon, delta : budget of each record in a private model; the others promise nothing.
+    statistics_share : share of epsilon for statistics of groups, where the developer holds them.
+    holds_protected : whether the developer holds A. If not, a fair model queries compliance, at `compliance.epsilon`.
+    strength : weight of a fair model's penalty; the model's default, if 0.
+    steps, batch : of a network; the network's defaults, if 0.
+    canaries : number of records that the adversary guesses about.
     """
 
     model: Annotated[str, one_of({**MODELS, RATES: None})]
@@ -78,10 +79,9 @@ class TrainingSection(Section):
 
 
 class TrainingFigure(PaperFigure):
-    """What a paper printed of a model: accuracy in percent and risk difference, with its standard deviations.
+    """A paper's printed figures of a model: accuracy in percent and risk difference; group rates in [0, 1].
 
-    ``group_accuracy`` and ``group_fpr``, rates of false positives, both in [0, 1], are of each group, the disadvantaged
-    one's first.
+    `group_accuracy` and `group_fpr` (false positives) are pairs, the disadvantaged first.
     """
 
     accuracy: float | None = None
@@ -101,7 +101,7 @@ class TrainingScenario(Scenario):
 
     @property
     def told(self) -> bool:
-        """Whether compliance is dealt in: the developer needs to know of the groups, and does not hold them."""
+        """Whether compliance is in the game: the developer needs information about groups, and does not hold them."""
         asked = self.training
         fair = asked.model == RATES or MODELS[asked.model].strength > 0 or asked.practice in TOLD
         return fair and not asked.holds_protected
@@ -117,13 +117,13 @@ class TrainingScenario(Scenario):
         return isinstance(MODELS.get(self.training.model), Network)
 
     def steps(self) -> tuple[str, ...]:
-        """List the calls by which parties take a trial on."""
+        """Return the calls by which the parties advance a trial, in order."""
         canaries = ("SubmitCanaries",) if self.training.canaries else ()
         own = ("SubmitModel", *canaries)
         return ("ServeTrial", *own, "SubmitAuditReport") if self.told else own
 
     def problems(self) -> Iterator[str]:
-        """Find what no single key shows."""
+        """Yield the problems that involve several keys."""
         asked = self.training
         if self.data.source == "synthetic":
             yield "data.source: synthetic people have no features to learn from"
@@ -139,7 +139,6 @@ class TrainingScenario(Scenario):
             yield from self._purse_problems()
 
     def _practice_problems(self) -> Iterator[str]:
-        """Find what keeps a practice from being tried."""
         asked = self.training
         practice = PRACTICES[asked.practice]
         if asked.practice != PLAIN and asked.model != "dp-nn":
@@ -158,7 +157,6 @@ class TrainingScenario(Scenario):
                 yield f"training.epsilon: a private network's is at most {_NETWORK_EPSILON_MAX:,g}"
 
     def _purse_problems(self) -> Iterator[str]:
-        """Find what keeps compliance from telling sums by group."""
         purse = self.compliance
         if "compliance" not in self.model_fields_set or purse.mechanism != "gaussian":
             yield 'compliance.mechanism: sums by group are told with "gaussian" noise, or set training.holds_protected'
@@ -175,10 +173,10 @@ class TrainingScenario(Scenario):
                 yield f"compliance.{key}: is about audits, and sums by group are told"
 
     def _cost_problems(self, epsilon: float) -> Iterator[str]:
-        """Find sums by group that cost the records more than they are promised."""
+        """Yield a problem if sums by group cost the records more than they are promised."""
         asked = self.training
         delta = asked.delta / 2 if isinstance(MODELS[asked.model], Regression) else asked.delta - OVERFLOW
-        # As many as are asked for cost together what one of a smaller multiplier would.
+        # All requests together cost what one request with a smaller multiplier would.
         cost = gaussian_epsilon(record_multiplier(flip_multiplier(epsilon, self.compliance.delta, 1)), delta)
         if cost >= asked.epsilon:
             yield (

@@ -1,4 +1,4 @@
-"""The washing game: a developer has another model audited than it deploys, and a customer's reports may tell."""
+"""The washing game: a developer has one model audited and deploys another, which a customer's reports may reveal."""
 
 from __future__ import annotations
 

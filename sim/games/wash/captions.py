@@ -1,4 +1,4 @@
-"""What the messages of the washing game's service say, in words."""
+"""Captions of the messages of the washing game's service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sim.transcripts.captions import Caption, Parts, Story, array_of, count, dea
 
 
 def captions() -> Mapping[str, Caption]:
-    """Give the captions by message."""
+    """Return the captions by message."""
     return {
         "TakeWashDealResponse": _take_wash_deal_response,
         "SubmitCommitmentRequest": _submit_commitment_request,

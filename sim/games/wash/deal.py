@@ -1,6 +1,6 @@
-"""Deals of the washing game: rows that are audited, and which of them a customer asks about.
+"""Deals of the washing game: audited rows, drawn from those outside the training rows and the public sample.
 
-Training rows and the public sample are the same in every trial; a trial draws its audited rows from the rest.
+A customer checks some of the audited rows.
 """
 
 from __future__ import annotations
@@ -21,14 +21,7 @@ from sim.scenarios.sweep import Cell
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Rows that the developer has besides the audited ones.
-
-    Attributes
-    ----------
-    training_features, training_labels : (rows, d) and (rows,), to train on, without groups.
-    sample_features : (rows, d), a public sample, the disadvantaged first.
-    disadvantaged : how many those are.
-    """
+    """The developer's other rows: training rows without groups, and a public sample, the disadvantaged first."""
 
     training_features: NDArray[np.float64]
     training_labels: NDArray[np.uint8]
@@ -38,14 +31,7 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class WashDeal:
-    """One trial's cards.
-
-    Attributes
-    ----------
-    features : (n, d), of the audited rows.
-    checked : (k,), which of them the customer asks about, by number.
-    seeds : of the developer and the adversary.
-    """
+    """One trial's cards: features of the audited rows, (n, d), row numbers of the checked ones, (k,), and seeds."""
 
     deal_id: str
     scenario: WashScenario
@@ -58,12 +44,12 @@ class WashDeal:
 
     @property
     def disadvantaged(self) -> NDArray[np.float64]:
-        """Who is disadvantaged, 1.0 or 0.0: (n,)."""
+        """Whether each audited person is disadvantaged, 1.0 or 0.0: (n,)."""
         return np.asarray(1.0 - self.compliance.protected, np.float64)
 
 
 def deal(cell: Cell[WashScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> WashDeal:
-    """Draw the cards of one trial, as `Game` says."""
+    """Draw the cards of one trial, see `Game`."""
     scenario, data = cell.scenario, cell.scenario.data
     seed = scenario.scenario.seed + trial
     table, known, rest = _split(data)

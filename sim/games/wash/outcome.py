@@ -1,4 +1,4 @@
-"""What came of a trial of the washing game, as the dealer took it or as a transcript tells it."""
+"""Outcome of a washing trial, as the dealer took it or as a transcript records it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sim.transcripts.messages import TrialMessages
 
 @dataclass(frozen=True, eq=False)
 class WashOutcome:
-    """What the developer showed, deployed and believed, each (n,), and what compliance concluded and reports."""
+    """The developer's shown and deployed decisions and its belief, each (n,), and compliance's verdict and report."""
 
     shown: NDArray[np.uint8]
     deployed: NDArray[np.uint8]
@@ -29,14 +29,14 @@ class WashOutcome:
 
     @classmethod
     def of(cls, request: wire.SubmitWashRequest, verdict: Verdict, report: AuditReport) -> WashOutcome:
-        """Read what the developer submitted."""
+        """Decode the developer's submission."""
         return cls(bits_of(request.shown), bits_of(request.deployed), floats_of(request.belief), verdict, report)
 
 
 def from_messages(
     cell: Cell[WashScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[WashDeal, WashOutcome]:
-    """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
+    """Return a trial's deal, drawn again, and its outcome from the messages; NotRecorded where a value is missing."""
     told, request = submission_of(trial, "SubmitVerdict"), submission_of(trial, "SubmitWash")
     dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: dealt.compliance.tested)
     verdict = Verdict(told.contradictions, told.broken, told.accused)

@@ -1,7 +1,4 @@
-"""What the parties report of a trial of the washing game, computed again from its messages.
-
-What compliance answered is compared as in any game that audits a test set, by `sim.verify.audit_reports`.
-"""
+"""Recomputation of the parties' reports in a washing trial; `sim.verify.audit_reports` compares the answers."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from sim.transcripts.messages import TrialMessages
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
-    """Compare what was shown with the audit, what was seen with what was served, and the verdict with both."""
+    """Compare shown decisions with the audit, the customer's report with served scores, and the verdict with both."""
     submitted, verdict = (trial.submissions.get(name) for name in ("SubmitWash", "SubmitVerdict"))
     sighting = trial.cards.get("SightingDeal")
     if submitted is None or verdict is None or sighting is None:
@@ -48,7 +45,6 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
 
 
 def _seen(findings: Findings, trial: TrialMessages, deployed: NDArray[np.generic]) -> None:
-    """Compare what the customer reports with what it was served, and that with what is said to be deployed."""
     dealt, told, sighting = trial.cards.get("CheckDeal"), trial.submissions.get("SubmitSighting"), None
     if dealt is None or told is None:
         return

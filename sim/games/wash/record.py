@@ -1,4 +1,4 @@
-"""The line of a trial of the washing game, and what a cell's lines come to."""
+"""The line of a washing trial, and the summary of a cell's lines."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _ASKED = ("strategy", "knows", "checks", "committed", "evades", "wrong")
 
 
 def record(_cell: Cell[WashScenario], _trial: int, dealt: WashDeal, outcome: WashOutcome) -> list[Line]:
-    """Score a trial, and write it down.
+    """Return the trial's line, with its scores.
 
-    ``deployed_gap`` and ``shown_gap`` are exact, ``audited_gap`` is what compliance answered; the audit is ``passed``
-    where that is at most tau in absolute value, and the trial ``won`` if the deployed gap is at least `DEPLOYED_OVER`
-    above tau, too, and nobody ``accused``. ``flips`` are the rows that were shown otherwise than deployed;
-    ``contradictions`` were noticed, rightly or wrongly. ``detection`` is how probable the law holds an accusation of so
-    many flips, in percent, where rows are drawn afterwards. ``flips_to_pass`` is how many of the people whom the
-    developer would flip first bring the exact gap down to tau; null if none do. ``learned`` is the balanced accuracy,
-    in percent, of taking for disadvantaged those who are believed to be most, as many as there are.
+    `deployed_gap` and `shown_gap` are exact, `audited_gap` is compliance's answer. The audit is `passed` where that is
+    at most tau in absolute value; the developer `won` if, moreover, the deployed gap is at least `DEPLOYED_OVER` above
+    tau and it is not `accused`. `flips` counts the rows shown with another decision than deployed; `contradictions` the
+    rows where the customer's report differed, rightly or wrongly. `detection` is the probability, in percent, of an
+    accusation with this number of flips if the checked rows are drawn afterwards. `flips_to_pass` is the smallest
+    number of flips, in the developer's order, that brings the exact gap down to tau; null if none does. `learned` is
+    the balanced accuracy, in percent, of naming as disadvantaged the right number of people, those with the highest
+    belief.
     """
     asked, truly = dealt.scenario.wash, dealt.disadvantaged
     deployed, shown = outcome.deployed, outcome.shown
@@ -68,7 +69,7 @@ def record(_cell: Cell[WashScenario], _trial: int, dealt: WashDeal, outcome: Was
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell; ``flips_to_pass`` is the median, where never is more than any number; null if never is."""
+    """Return the summary of a cell; `flips_to_pass` is the median, null where half of the trials never pass."""
     numbers = [math.inf if line["flips_to_pass"] is None else line["flips_to_pass"] for line in lines]
     median = float(np.median(numbers)) if math.isfinite(sorted(numbers)[len(numbers) // 2]) else None
     return {

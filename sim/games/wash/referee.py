@@ -1,4 +1,4 @@
-"""The dealer of the washing game: it hands each party its own channel, and what the customer saw to compliance."""
+"""The dealer of the washing game: it deals to each party, and passes the customer's report to compliance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sim.games.wash.outcome import WashOutcome
 
 @dataclass
 class _WashTrial(Trial):
-    """A trial of the washing game; what was committed to and seen may be sent again, and not changed."""
+    """State of a trial; a commitment or a report may be sent again, but not changed."""
 
     deal: WashDeal
     commitment: bytes | None = None
@@ -35,12 +35,12 @@ class _WashTrial(Trial):
 
     @property
     def asked(self) -> bool:
-        """Whether the customer may ask: the deployed model answers, and rows are checked."""
+        """Whether the customer may check: the deployed model answers, and there are rows to check."""
         return self.commitment is not None and len(self.deal.checked) > 0
 
     @property
     def checked(self) -> bool:
-        """Whether the customer has reported, if it is to."""
+        """Whether the customer has reported, where it must."""
         return self.commitment is not None and (self.seen is not None or not self.asked)
 
     @property
@@ -93,7 +93,7 @@ def _sighting_deal(trial: _WashTrial) -> tuple[wire.SightingDeal, Arrays]:
 
 
 class WashDealer(TableDealer[_WashTrial, WashDeal, WashOutcome], WashServiceServicer):
-    """Serves WashService, and plays one deal at a time."""
+    """The WashService, for one deal at a time."""
 
     kind, serve = _WashTrial, staticmethod(add_WashServiceServicer_to_server)
 
@@ -102,12 +102,12 @@ class WashDealer(TableDealer[_WashTrial, WashDeal, WashOutcome], WashServiceServ
     TakeAuditDeal = deals(wire.TakeAuditDealResponse, _audit_deal, lambda trial: trial.checked)
     TakeSightingDeal = deals(wire.TakeSightingDealResponse, _sighting_deal, lambda trial: trial.ended)
 
-    # What the parties submit. Names are the protocol's.
+    # Called by the parties. Method names are the protocol's.
 
     def SubmitCommitment(
         self, request: wire.SubmitCommitmentRequest, context: ServicerContext
     ) -> wire.SubmitCommitmentResponse:
-        """Take the developer's commitment; from now on customers ask."""
+        """Take the developer's commitment, or an empty one; the customer's checks can begin."""
         with self.turn(request.deal_id, lambda trial: trial.served) as trial:
             if len(request.commitment) != (BYTES if trial.deal.scenario.wash.committed else 0):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
@@ -119,7 +119,7 @@ class WashDealer(TableDealer[_WashTrial, WashDeal, WashOutcome], WashServiceServ
     def SubmitSighting(
         self, request: wire.SubmitSightingRequest, context: ServicerContext
     ) -> wire.SubmitSightingResponse:
-        """Take what the customer saw."""
+        """Take the customer's report."""
         with self.turn(request.deal_id, lambda trial: trial.asked) as trial:
             seen = take_guess(request.seen, trial.deal.checked.shape)
             if trial.seen is not None and not np.array_equal(trial.seen, seen):
@@ -128,7 +128,7 @@ class WashDealer(TableDealer[_WashTrial, WashDeal, WashOutcome], WashServiceServ
             return wire.SubmitSightingResponse()
 
     def SubmitWash(self, request: wire.SubmitWashRequest, context: ServicerContext) -> wire.SubmitWashResponse:
-        """Take what the developer did."""
+        """Take the developer's shown and deployed decisions, its belief and its salt."""
         with self.turn(request.deal_id, lambda trial: trial.checked) as trial:
             people = (len(trial.deal.features),)
             for decisions in (request.shown, request.deployed):
@@ -149,5 +149,5 @@ class WashDealer(TableDealer[_WashTrial, WashDeal, WashOutcome], WashServiceServ
             return wire.SubmitVerdictResponse()
 
     def outcome(self, trial: _WashTrial) -> WashOutcome:
-        """Say what came of a trial."""
+        """Return the outcome of a finished trial."""
         return WashOutcome.of(given(trial.submitted), given(trial.verdict), given(trial.report))

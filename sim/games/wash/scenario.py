@@ -1,4 +1,4 @@
-"""What the scenario files of the washing game may hold."""
+"""Scenario files of the washing game."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sim.scenarios.checks import mechanism_problems
 from sim.scenarios.scenario import ComplianceSection, Scenario, Section, TableSection, one_of
 
 DEPLOYED_OVER = 0.05
-"""By how much more than tau a deployed model's gap has to be for its developer to have got away with something."""
+"""Smallest excess of a deployed model's gap over tau that counts as cheating."""
 
 
 class WashData(TableSection):
-    """The table, and how many of its rows are audited, trained on, and public with their groups."""
+    """The table, and the numbers of rows that are audited, trained on, and public with their groups."""
 
     test_size: int = Field(default=1000, strict=True, ge=10, le=100_000)
     training: int = Field(default=5000, strict=True, ge=10, le=100_000)
@@ -25,19 +25,19 @@ class WashData(TableSection):
 
 
 class WashSection(Section):
-    """How the developer washes, and how it is checked.
+    """The keys of `[wash]`: the developer's way of washing, and the check of it.
 
     Attributes
     ----------
-    strategy : what is shown in place of the deployed decisions, see `developer.wash.shown`.
-    knows : from what the developer knows who is who: from features and the public sample, from the audit's answers too,
-        or because it is given the groups.
-    evades : whether it shows the rows that customers asked about as they saw them, where nothing binds it.
-    tau : the largest absolute gap with which an audit is passed.
-    checks : how many rows a customer asks the deployed model about; 0 for none.
-    committed : whether the developer commits to what it shows before these rows are drawn.
-    wrong : the probability that the customer reports a decision wrongly.
-    alarm : the probability with which an honest developer may be accused.
+    strategy : choice of the decisions shown in place of the deployed ones, see `developer.wash.shown`.
+    knows : source of the developer's knowledge of groups: features and the public sample, the audit's answers too, or
+        the groups themselves.
+    evades : whether it shows checked rows as deployed, where no commitment binds it.
+    tau : largest absolute gap that passes the audit.
+    checks : number of rows that a customer checks on the deployed model; 0 for none.
+    committed : whether the developer commits to the shown decisions before the checked rows are drawn.
+    wrong : probability that the customer reports a decision wrongly.
+    alarm : largest probability of accusing an honest developer.
     """
 
     strategy: Annotated[str, one_of(STRATEGIES)] = "flips"
@@ -59,16 +59,16 @@ class WashScenario(Scenario):
 
     @property
     def batches(self) -> int:
-        """The audit, and before it a size query and metric queries where the developer asks who is who."""
+        """Number of batches: the audit, after a size query and metric queries if the developer learns from answers."""
         return 3 if self.wash.knows == "answers" else 1
 
     def steps(self) -> tuple[str, ...]:
-        """List the calls by which parties take a trial on."""
+        """Return the calls by which the parties advance a trial, in order."""
         checks = ("SubmitSighting",) if self.wash.checks else ()
         return ("ServeTrial", "SubmitCommitment", *checks, "SubmitWash", "SubmitVerdict", "SubmitAuditReport")
 
     def problems(self) -> Iterator[str]:
-        """Find what no single key shows."""
+        """Yield the problems that involve several keys."""
         asked = self.wash
         if self.data.source == "synthetic":
             yield "data.source: synthetic people have no features to learn from"

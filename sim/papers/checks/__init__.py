@@ -1,1 +1,1 @@
-"""What tries the papers' theorems: a module for each paper, a function for each claim."""
+"""Checks of the papers' theorems: a module for each paper, a function for each claim."""

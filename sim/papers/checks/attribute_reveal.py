@@ -1,8 +1,8 @@
 """The theorems of [AR], tried in all small worlds, and its printed formulas.
 
 [AR]: Hamman, Chen, Dutta, "Can Querying for Bias Leak Protected Attributes?", FAccT 2023, and its preprint. A is 1 for
-the N1 advantaged and 0 for the N0 disadvantaged; v is 1/N1 and -1/N0 there, so that a model's gap is h v. Everything
-is computed in fractions where a theorem is about exact answers.
+the N1 advantaged and 0 for the N0 disadvantaged; v is 1/N1 and -1/N0 there, so that a model's gap is h v. Theorems
+about exact answers are computed in fractions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Groups = tuple[int, ...]
 
 
 def alone() -> Finding:
-    """Try Example 1: a model that accepts one person alone tells her group and both groups' sizes."""
+    """Check Example 1: the gap of a model that accepts one person alone reveals her group and both groups' sizes."""
     worlds = 0
     for groups in _worlds(8):
         n, n1 = len(groups), sum(groups)
@@ -40,7 +40,7 @@ def alone() -> Finding:
 
 
 def two_models() -> Finding:
-    """Try Example 2: two models that differ in one person have gaps that differ by 1/N1 or -1/N0, by her group."""
+    """Check Example 2: two models that differ in one person have gaps that differ by 1/N1 or -1/N0, by her group."""
     wrong = right = 0
     case = ""
     for groups in _worlds(5):
@@ -64,17 +64,17 @@ def two_models() -> Finding:
 
 
 def full_rank() -> Finding:
-    """Theorem 1: n independent models tell everybody's group. Binary models, drawn, of full rank."""
+    """Check Theorem 1: n independent models reveal everybody's group. Binary models, drawn, of full rank."""
     return _solved(lacking=0)
 
 
 def one_fewer() -> Finding:
-    """Remark 3: n - 1 are enough. Theirs and the equation that v adds up to 0 have one solution."""
+    """Check Remark 3: n - 1 models are enough. Their equations and that v adds up to 0 have one solution."""
     return _solved(lacking=1)
 
 
 def large_balanced() -> Finding:
-    """Remark 3: solving for the sizes fails numerically where both groups are large and about as large."""
+    """Check Remark 3: solving for the sizes fails numerically where both groups are large and similar in size."""
     wrong = 0
     sizes = range(1, 100_001)
     for size in sizes:
@@ -90,7 +90,7 @@ def large_balanced() -> Finding:
 
 
 def sensing_sign() -> Finding:
-    """Algorithm 2, eq. (7): SP - H r = H s with r = 1/N1 everywhere and s >= 0."""
+    """Check Algorithm 2, eq. (7): SP - H r = H s with r = 1/N1 everywhere and s >= 0."""
     against, worlds = "", 0
     for groups in _worlds(5):
         n, n1 = len(groups), sum(groups)
@@ -107,7 +107,7 @@ def sensing_sign() -> Finding:
 
 
 def size_query() -> Finding:
-    """Remark 4: one model that accepts one person tells N0 and N1."""
+    """Check Remark 4: one model that accepts one person reveals N0 and N1."""
     for n in range(2, 61):
         told = {Fraction(1, n1): n1 for n1 in range(1, n)} | {Fraction(-1, n - n1): n1 for n1 in range(1, n)}
         if len(told) != 2 * (n - 1):
@@ -116,7 +116,7 @@ def size_query() -> Finding:
 
 
 def few_answers() -> Finding:
-    """Section 3.2.1: it takes of the order N0 log(n/N0) answers. Weights 2^-j in one answer of float64, all worlds."""
+    """Check Section 3.2.1: about N0 log(n/N0) answers are needed. Weights 2^-j in one answer of float64, all worlds."""
     n, n0 = 40, 3
     weights = np.ldexp(1.0, -np.arange(1, n + 1))
     chosen = np.array(list(itertools.combinations(range(n), n0)))
@@ -135,10 +135,10 @@ def few_answers() -> Finding:
 
 
 def absolute_gaps() -> Finding:
-    """Theorem 4: n absolute gaps part people into the two groups.
+    """Check Theorem 4: n absolute gaps separate people into the two groups.
 
-    Each is asked about alone. Where all of these are alike the groups are equally large; she and the first are then
-    asked about together.
+    Each person is queried alone. If all these gaps are equal, the groups are equally large; each person is then queried
+    together with the first.
     """
     worlds = 0
     for groups in _worlds(9):
@@ -156,7 +156,7 @@ def absolute_gaps() -> Finding:
 
 
 def equal_opportunity() -> Finding:
-    """Remark 5: gaps of equal opportunity tell the groups of those with Y = 1, and nothing of the others."""
+    """Check Remark 5: gaps of equal opportunity reveal the groups of people with Y = 1, and nothing of the others."""
     worlds = 0
     for n in (4, 5):
         for labels in itertools.product((0, 1), repeat=n):
@@ -179,17 +179,17 @@ def equal_opportunity() -> Finding:
 
 
 def signed_sensitivity() -> Finding:
-    """Theorem 5: one person moves a gap by 1/2 + 1/(n-1) at most. All worlds and models of 3 to 6 people."""
+    """Check Theorem 5: one person moves a gap by 1/2 + 1/(n-1) at most. All worlds and models of 3 to 6 people."""
     return _sensitivity("1/2 + 1/(n-1)", lambda gap: gap, lambda n: Fraction(1, 2) + Fraction(1, n - 1), range(3, 7))
 
 
 def absolute_sensitivity() -> Finding:
-    """Theorem 6: one person moves an absolute gap by 1/2 at most."""
+    """Check Theorem 6: one person moves an absolute gap by 1/2 at most."""
     return _sensitivity("1/2", abs, lambda _: Fraction(1, 2), range(4, 7))
 
 
 def opportunity_sensitivity() -> Finding:
-    """Section 4.1: equal opportunity has the sensitivity 1/2 + 1/(n-1), n being all people."""
+    """Check Section 4.1: equal opportunity has the sensitivity 1/2 + 1/(n-1), n being all people."""
     printed = Fraction(1, 2) + Fraction(1, 3)
     labels, first, second = (1, 1, 1, 0), (0, 1, 1, 1), (0, 0, 1, 1)
     changes = []
@@ -209,7 +209,7 @@ def opportunity_sensitivity() -> Finding:
 
 
 def conceal_loss() -> Finding:
-    """Theorem 7: the printed Attribute-Conceal is epsilon-DP. Between N0 = 1 and N0 = 2."""
+    """Check Theorem 7: the printed Attribute-Conceal is epsilon-DP. Between N0 = 1 and N0 = 2."""
     worst, where = 0.0, (0, 0, 0.0)
     for n, queries, epsilon in itertools.product((50, 100, 1000), (1, 25, 40), (1.0, 5.0, 10.0)):
         scales = [printed_conceal_scale(n0, n - n0, queries, epsilon) for n0 in (1, 2)]
@@ -227,7 +227,7 @@ def conceal_loss() -> Finding:
 
 
 def conceal_laplace_delta() -> Finding:
-    """Theorem 8: Laplace noise on the smooth sensitivity is (epsilon, delta)-DP. One query, all neighbours."""
+    """Check Theorem 8: Laplace noise on the smooth sensitivity is (epsilon, delta)-DP. One query, all neighbours."""
     worst, cases = 0.0, 0
     for n, epsilon, delta in itertools.product((10, 50, 200), (0.2, 0.5, 0.9), (1e-2, 1e-5)):
         for n0 in range(2, n - 1):
@@ -243,13 +243,13 @@ def conceal_laplace_delta() -> Finding:
 
 
 def smooth_absolute() -> Finding:
-    """4.2 and A.6: at N0 = N1 = 2 an absolute gap's local sensitivity is at most max(1/N0, 1/2) = 1/2."""
+    """Check Sections 4.2, A.6: at N0 = N1 = 2 an absolute gap's local sensitivity is at most max(1/N0, 1/2) = 1/2."""
     return _sensitivity("max(1/N0, 1/2)", abs, lambda _: Fraction(1, 2), (4,), balanced=True)
 
 
 def convexity_argument() -> Finding:
-    """Preprint A.5: each of the three terms of the second derivative is positive, where N0 < N1."""
-    # The third one is 2 beta e^(-k beta) (1/(N1+k+1)^2 - 1/(N0-k)^2).
+    """Check Preprint A.5: each of the three terms of the second derivative is positive, where N0 < N1."""
+    # The third term is 2 beta e^(-k beta) (1/(N1+k+1)^2 - 1/(N0-k)^2).
     negative = cases = 0
     for n0, n1 in itertools.product(range(3, 30), range(4, 60)):
         if n0 < n1:
@@ -265,7 +265,7 @@ def convexity_argument() -> Finding:
 
 
 def printed_scale_order() -> Finding:
-    """Table 2: the error falls as N0 grows and rises with the number of models. By the printed formula."""
+    """Check Table 2: the error falls as N0 grows and rises with the number of models. By the printed formula."""
     grid = {
         (n0, m): printed_conceal_scale(n0, 1000 - n0, m, 100.0)
         for n0 in (10, 50, 100, 200, 300, 400)
@@ -282,10 +282,10 @@ def printed_scale_order() -> Finding:
 
 
 def printed_errors() -> list[dict[str, Any]]:
-    """Compare printed average errors with the printed formulas: a line for each that stands beside a scenario's cell.
+    """Compare printed average errors with the printed formulas: a line for each that has a scenario's cell.
 
-    ``ratio`` is log10 of how large the formula's noise typically is over what is printed. That is its scale: of Cauchy
-    noise, which has no mean, the median (Algorithm 3); of Laplace noise the mean (Theorem 5).
+    ``ratio`` is log10 of the formula's typical noise over the printed error. Typical is the scale: for Cauchy noise,
+    which has no mean, the median (Algorithm 3); for Laplace noise the mean (Theorem 5).
     """
     from sim.games import read
 
@@ -302,7 +302,7 @@ def printed_errors() -> list[dict[str, Any]]:
 
 
 def printed_formulas() -> Finding:
-    """Table 1: the average errors are those of Algorithm 3 and of Theorem 5."""
+    """Check Table 1: the average errors are those of Algorithm 3 and of Theorem 5."""
     lines = [line for line in printed_errors() if line["source"] == "Table 1"]
     times = {each: [10 ** line["ratio"] for line in lines if line["mechanism"] == each] for each in _FORMULAS}
     said = (
@@ -321,7 +321,7 @@ def printed_formulas() -> Finding:
 
 
 def printed_order() -> Finding:
-    """Table 1: Attribute-Conceal's noise is smaller than the Laplace mechanism's."""
+    """Check Table 1: Attribute-Conceal's noise is smaller than the Laplace mechanism's."""
     by_cell: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     for line in printed_errors():
         if line["source"] == "Table 1":
@@ -345,14 +345,14 @@ _FORMULAS = {
     "conceal": ("median", "Attribute-Conceal's noise", printed_conceal_scale),
     "laplace": ("mean", "Laplace noise", lambda n0, n1, m, epsilon: printed_laplace_scale(n0 + n1, m, epsilon)),
 }
-"""What is typical of a mechanism's noise, and its printed scale."""
+"""The typical value of a mechanism's noise, and its printed scale."""
 
 _WOMEN = 310
-"""Of German Credit's 1,000 people, who are all asked about."""
+"""Women among German Credit's 1,000 people, who are all queried."""
 
 
 def out_of_range() -> list[Mapping[str, Any]]:
-    """Give how many percent of Attribute-Conceal's answers, as printed, leave [-1, 1] though the gap is 0."""
+    """Return the percentage of Attribute-Conceal's answers, as printed, that leave [-1, 1] though the gap is 0."""
     lines: list[Mapping[str, Any]] = []
     for number, (n, n0, m) in enumerate(((100, 10, 25), (100, 10, 40), (1000, 104, 300))):
         for epsilon in (5.0, 10.0, 100.0):
@@ -362,22 +362,21 @@ def out_of_range() -> list[Mapping[str, Any]]:
     return lines
 
 
-def _printed(source: str, mechanism: str, asked: tuple[int, int, int, float], printed: float) -> dict[str, Any]:
-    n, n0, m, epsilon = asked
+def _printed(source: str, mechanism: str, setting: tuple[int, int, int, float], printed: float) -> dict[str, Any]:
+    n, n0, m, epsilon = setting
     formula = _FORMULAS[mechanism][2](n0, n - n0, m, epsilon)
     line = {"source": source, "mechanism": mechanism, "people": n, "cell": f"{n0}-{m}", "epsilon": epsilon}
     return {**line, "printed": printed, "formula": formula, "ratio": math.log10(formula / printed)}
 
 
 def _gap(groups: Sequence[int], row: Sequence[int]) -> Fraction:
-    """Give a model's gap of statistical parity."""
     n1 = sum(groups)
     accepted = sum(h for h, a in zip(row, groups, strict=True) if a)
     return Fraction(accepted, n1) - Fraction(sum(row) - accepted, len(groups) - n1)
 
 
 def _worlds(people: int, least: int = 2) -> Iterator[Groups]:
-    """Give every A of so many people in which neither group is empty."""
+    """Yield every A of at most ``people`` people in which neither group is empty."""
     for n in range(least, people + 1):
         for groups in itertools.product((0, 1), repeat=n):
             if 0 < sum(groups) < n:
@@ -406,7 +405,7 @@ def _solved(lacking: int) -> Finding:
 
 
 def _sensitivity(printed: str, of: Any, most: Any, sizes: Sequence[int], *, balanced: bool = False) -> Finding:
-    """Look through all worlds and models for the largest change by one person's group."""
+    """Find the largest change by one person's group, over all worlds and models."""
     found, case, over = [], "", False
     for n in sizes:
         largest = Fraction(0)
@@ -438,7 +437,7 @@ def _sensitivity(printed: str, of: Any, most: Any, sizes: Sequence[int], *, bala
 
 
 def _divergence(shift: float, here: float, there: float, epsilon: float) -> float:
-    """Give the integral of (p - e^epsilon q)+ of two Laplace densities, of scale here at 0 and there at shift.
+    """Return the integral of (p - e^epsilon q)+ of two Laplace densities, of scale here at 0 and there at shift.
 
     p - e^epsilon q changes sign where |x|/here - |x - shift|/there has one value: at most once in each of the three
     pieces that 0 and shift cut the line into.

@@ -1,4 +1,4 @@
-"""The theorems of [FF], tried on tables whose every count is known, and two tables' base rates.
+"""The theorems of [FF], tried on tables with known counts, and two tables' base rates.
 
 [FF]: "Fair Finetuning Mitigates Distribution Inference Attacks". Notation as in `fairwall.learning.fairness`.
 """
@@ -21,7 +21,7 @@ _GROUP = np.repeat([0, 1], 1000)
 
 
 def equal_base_rates() -> Finding:
-    """Theorem 1: the gap of positive rates is at most W EO. Counterexample: a predictor that is always right."""
+    """Check Theorem 1: the gap of positive rates is at most W EO. Counterexample: a predictor that is always right."""
     labels = _labels(100, 300)
     right = leakage(labels, labels, _GROUP)
     return _exceeds(
@@ -33,7 +33,7 @@ def equal_base_rates() -> Finding:
 
 
 def pure_groups() -> Finding:
-    """Corollary 1: W is 1 for pure groups. Every table of up to 8 people in which both groups have both labels."""
+    """Check Corollary 1: W is 1 for pure groups, in every table of up to 8 people with both labels in both groups."""
     worst, tables = 0.0, 0
     for labels, group in _tables(8):
         found = leakage(labels, labels, group)
@@ -42,7 +42,7 @@ def pure_groups() -> Finding:
 
 
 def group_predictor() -> Finding:
-    """Proposition 1: the model that gives out the group meets the bound with equality. All tables of up to 8 people."""
+    """Check Proposition 1: a model that predicts the group has equality, in all tables of up to 8 people."""
     worst, tables = 0.0, 0
     for labels, group in _tables(8):
         found = leakage(group, labels, group)
@@ -52,7 +52,7 @@ def group_predictor() -> Finding:
 
 
 def smaller_bound() -> Finding:
-    """Theorem 2: a model of smaller EO has the smaller gap."""
+    """Check Theorem 2: a model of smaller EO has the smaller gap."""
     labels = _labels(100, 300)
     before = leakage(_decided(labels, tpr=(60, 90), fpr=(0, 10)), labels, _GROUP)
     after = leakage(_decided(labels, tpr=(20, 30), fpr=(0, 0)), labels, _GROUP)
@@ -69,7 +69,7 @@ def smaller_bound() -> Finding:
 
 
 def each_attribute() -> Finding:
-    """Theorem 3: Theorem 1's bound holds for each of several attributes. The same counterexample, for two at once."""
+    """Check Theorem 3: Theorem 1's bound holds for each of several attributes. The same counterexample, with two."""
     second = np.tile([0, 1], 1000)
     labels = (np.arange(2000) % 20 < 2 + 4 * _GROUP + 6 * second).astype(int)
     found = [leakage(labels, labels, group) for group in (_GROUP, second)]
@@ -87,7 +87,7 @@ def each_attribute() -> Finding:
 
 
 def floor_identity() -> Finding:
-    """Appendix C: with EO 0 the accuracy gap is dpi |TPR + FPR - 1|."""
+    """Check Appendix C: with EO 0 the accuracy gap is dpi |TPR + FPR - 1|."""
     worst, cases = 0.0, 0
     for tpr, fpr, base in itertools.product(range(0, 101, 10), range(0, 101, 10), (100, 300, 500)):
         labels = _labels(100, base)
@@ -98,7 +98,7 @@ def floor_identity() -> Finding:
 
 
 def floor_without_guessing() -> Finding:
-    """Appendix C: that gap is 0 only where base rates agree or the model is no better than chance."""
+    """Check Appendix C: that gap is 0 only where base rates agree or the model is no better than chance."""
     labels = _labels(100, 500)
     found = leakage(_decided(labels, tpr=(80, 80), fpr=(20, 20)), labels, _GROUP)
     against = found.gap[0] < ROUNDING and found.dpi > 0.1
@@ -113,8 +113,8 @@ def floor_without_guessing() -> Finding:
 
 
 def small_shift() -> Finding:
-    """Remark 2: where W is small there is little to infer, whatever EO is."""
-    # Each distribution has as many of either group at each label, and other base rates.
+    """Check Remark 2: where W is small there is little to infer, for any EO."""
+    # Both distributions have equal groups at each label, and different base rates.
     group, labels = np.tile([0, 1], 1000), _labels(100, 500)
     found = leakage(labels, labels, group, side=_GROUP)
     return _exceeds(
@@ -126,7 +126,7 @@ def small_shift() -> Finding:
 
 
 def purest_is_worst() -> Finding:
-    """Corollary 1: no mixture of two groups gives a model away more than the pure groups do."""
+    """Check Corollary 1: no mixture of two groups gives a model away more than the pure groups do."""
     over, cases = -1.0, 0
     parts = np.repeat([0, 1, 0, 1], 100)
     for tprs, fprs in itertools.product(itertools.product((20, 50, 90), repeat=2), repeat=2):
@@ -143,7 +143,7 @@ def purest_is_worst() -> Finding:
 
 
 def below_threshold() -> Finding:
-    """Try how Table 1 is read: a gap below 0.05 cannot be noticed by a threshold test."""
+    """Check the reading of Table 1: a gap below 0.05 cannot be noticed by a threshold test."""
     labels = _labels(500, 500)
     signed = []
     for better in (0, 1):
@@ -163,12 +163,12 @@ def below_threshold() -> Finding:
 
 
 def compas_base_rates() -> list[Mapping[str, Any]]:
-    """Count how many of either group of the shipped COMPAS table are said to offend again: one line, percentages."""
+    """Return the base rates of both groups of the shipped COMPAS table, and their gap: one line, percentages."""
     return [_base_rates("compas", "race", "Caucasian", "African-American")]
 
 
 def lsac_base_rates(table: Path) -> list[Mapping[str, Any]]:
-    """Count how many pass the bar, white students and others, men and women: one line, percentages."""
+    """Return the gaps in passing the bar by race (white or not) and by sex: one line, in percentage points."""
     race, sex = (
         _base_rates(f"lsac:{table}", column, advantaged, None)
         for column, advantaged in (("race", "white"), ("gender", "male"))
@@ -184,12 +184,12 @@ def _base_rates(source: str, protected: str, advantaged: str, disadvantaged: str
 
 
 def _labels(*positives: int) -> NDArray[np.intp]:
-    """Label 1,000 people of each group, so many of them 1."""
+    """Label 1,000 people of each group, ``positives`` of them 1."""
     return np.concatenate([np.arange(1000) < ones for ones in positives]).astype(np.intp)
 
 
 def _decided(labels: NDArray[np.intp], tpr: Sequence[int], fpr: Sequence[int]) -> NDArray[np.intp]:
-    """Decide so that the groups have these rates, in percent."""
+    """Return decisions with these rates in the two groups, in percent."""
     decided = np.zeros(len(labels), np.intp)
     for a, y in itertools.product((0, 1), (0, 1)):
         rows = np.flatnonzero((a == _GROUP) & (labels == y))
@@ -198,7 +198,7 @@ def _decided(labels: NDArray[np.intp], tpr: Sequence[int], fpr: Sequence[int]) -
 
 
 def _tables(people: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Give every table, but for the order of its rows, of so many people at most; each cell has somebody."""
+    """Yield every table of at most ``people`` rows, up to their order, with no empty cell."""
     for counts in itertools.product(range(1, people), repeat=4):
         if sum(counts) <= people:
             labels = np.repeat([0, 1, 0, 1], counts)

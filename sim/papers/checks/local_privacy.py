@@ -24,7 +24,7 @@ _UTILITY = ("acc", "f1", "auc", "recall")
 
 
 def exact_epsilon() -> Finding:
-    """Section 3.3: GRR, BLH, RAPPOR, OUE, SS and OLH are epsilon-LDP. Every output is listed."""
+    """Check Section 3.3: GRR, BLH, RAPPOR, OUE, SS and OLH are epsilon-LDP. Every output is listed."""
     worst, cases = 0.0, 0
     for name, k, epsilon in itertools.product(("grr", "blh", "rappor", "oue", "ss", "olh"), _DOMAINS, _EPSILONS):
         worst = max(worst, abs(_loss(LOCAL_LAWS[name].law(k, epsilon)) - epsilon))
@@ -34,7 +34,7 @@ def exact_epsilon() -> Finding:
 
 
 def thresholded_histogram() -> Finding:
-    """Section 3.3, THE: the thresholded bits that are released are within epsilon. Every output is listed."""
+    """Check Section 3.3, THE: the thresholded bits that are released are within epsilon. Every output is listed."""
     over, share = -math.inf, {}
     for k, epsilon in itertools.product(_DOMAINS, _EPSILONS):
         loss = _loss(LOCAL_LAWS["the"].law(k, epsilon))
@@ -48,7 +48,7 @@ def thresholded_histogram() -> Finding:
 
 
 def printed_subset_size() -> Finding:
-    """Section 3.3: the subset of SS has floor(k / (e^epsilon + 1)) values."""
+    """Check Section 3.3: the subset of SS has floor(k / (e^epsilon + 1)) values."""
     empty = [
         (k, epsilon) for k, epsilon in itertools.product((2, 5, 24, 41, 50, 74), _EPSILONS) if k < math.exp(epsilon) + 1
     ]
@@ -62,7 +62,7 @@ def printed_subset_size() -> Finding:
 
 
 def shares_add_up() -> Finding:
-    """Section 4: k-based shares add up to epsilon, and are uniform where all domains are equal."""
+    """Check Section 4: k-based shares add up to epsilon, and are uniform where all domains are equal."""
     worst = 0.0
     cases = [domains for size in (1, 2, 3, 4) for domains in itertools.product((2, 3, 5, 41, 74), repeat=size)]
     for domains, epsilon in itertools.product(cases, _EPSILONS):
@@ -75,7 +75,7 @@ def shares_add_up() -> Finding:
 
 
 def one_value_subsets() -> Finding:
-    """Section 3.3: SS with subsets of one value is GRR."""
+    """Check Section 3.3: SS with subsets of one value is GRR."""
     worst, cases = 0.0, 0
     for k, epsilon in itertools.product(_DOMAINS, _EPSILONS):
         law = LOCAL_LAWS["ss"].law(k, epsilon)
@@ -86,21 +86,21 @@ def one_value_subsets() -> Finding:
 
 
 def ratio_at_a_quarter() -> Finding:
-    """Section 1: at epsilon = 0.25 two inputs' probabilities of an output differ by a factor of at most 1.3."""
+    """Check Section 1: at epsilon = 0.25 two inputs' probabilities of an output differ by a factor of at most 1.3."""
     ratio = math.exp(0.25)
     return Finding(f"e^0.25 is {ratio:.4f}", "" if ratio <= 1.3 else f"{ratio:.4f}", {"ratio": ratio})
 
 
 def official(seeds: Path, clean: Path) -> list[Mapping[str, Any]]:
-    """Give the authors' figures, a line for each cell and seed; clean values are those of protocol "none"."""
+    """Return the authors' figures, a line for each cell and seed; clean values have protocol "none"."""
     return [*rows(seeds), *({**row, "protocol": "none"} for row in rows(clean))]
 
 
 def ranks(seeds: Path) -> list[Mapping[str, Any]]:
-    """Rank protocols in the authors' figures: a line for each data set and seed.
+    """Return the protocols' mean ranks in the authors' figures: a line for each data set and seed.
 
-    In each split and epsilon they are ranked by each metric's distance from its best value, 1 being best; ranks are
-    averaged over metrics, splits and epsilons. ``PROTOCOL_utility``, ``_fairness`` and ``_both`` are these.
+    In each split and epsilon, protocols are ranked by each metric's distance from its best value, 1 being best; ranks
+    are averaged over metrics, splits and epsilons, as ``PROTOCOL_utility``, ``_fairness`` and ``_both``.
     """
     from scipy.stats import rankdata
 
@@ -121,7 +121,7 @@ def ranks(seeds: Path) -> list[Mapping[str, Any]]:
 
 
 def spread(seeds: Path) -> list[Mapping[str, Any]]:
-    """Give, for each cell of the authors' figures, its number of seeds and the standard error of its mean accuracy."""
+    """Return the number of seeds and the standard error of mean accuracy, for each cell of the authors' figures."""
     cells: dict[tuple[Any, ...], list[float]] = {}
     for row in rows(seeds):
         cells.setdefault((row["dataset"], row["protocol"], row["split"], row["epsilon"]), []).append(float(row["acc"]))
@@ -132,7 +132,7 @@ def spread(seeds: Path) -> list[Mapping[str, Any]]:
 
 
 def tables(adult: Path, acs: Path, lsac: Path) -> list[Mapping[str, Any]]:
-    """Count the rows and the sensitive columns' values of the three tables: one line."""
+    """Return, in one line, the numbers of rows and of sensitive columns' values of the three tables."""
     line: dict[str, Any] = {"table": 0}
     sensitive = {
         "adult": (adult, ("gender", "race", "native-country", "age")),

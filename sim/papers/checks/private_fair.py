@@ -26,7 +26,7 @@ TABLE = {
 
 
 def one_of_a_thousand() -> Finding:
-    """Try Example 1: whether Alice is among 1,000 patients shows in a share that is given in whole percent."""
+    """Check Example 1: one of 1,000 patients changes a share in whole percent."""
     patients = 1000
     told = [(round(smokers / 10), round((smokers + 1) / 10)) for smokers in range(patients)]
     seen = sum(without != with_her for without, with_her in told)
@@ -39,15 +39,15 @@ def one_of_a_thousand() -> Finding:
 
 
 def alice_was_there() -> Finding:
-    """Eq. (3): the release says nearly surely that Alice was in the table. She smokes; 52% of the others do."""
+    """Check Eq. (3): the release shows nearly surely that Alice, who smokes, was in the table; 52% of the others do."""
     from scipy.stats import binom
 
     patients, rate, smokes = 1000, 0.52, 0.99
     others = binom.pmf(range(patients), patients - 1, rate)
     said = np.array([round(100 * count / patients) for count in range(patients + 1)])
 
-    def chance(percent: int, own: float) -> float:
-        counts = np.convolve(others, [1 - own, own])
+    def chance(percent: int, share: float) -> float:
+        counts = np.convolve(others, [1 - share, share])
         return float(counts[said == percent].sum())
 
     inside, outside = chance(52, smokes), chance(52, rate)
@@ -60,17 +60,17 @@ def alice_was_there() -> Finding:
 
 
 def something_to_tell() -> Finding:
-    """Theorem 2: for every release that is not constant some side information gives somebody away only with it.
+    """Check Theorem 2: for every release that is not constant some side information identifies somebody only with it.
 
     Every function of three people's bits is tried. The side information is a secret bit, added modulo 2 to whether the
-    release has some value: alone it leaves the bit open, with the release it tells it.
+    release has some value: without the release the bit stays open, with the release it is known.
     """
     tables, least = 0, 1.0
     for values in itertools.product((0, 1), repeat=8):
         share = sum(values) / 8
         if 0 < share < 1:
             tables += 1
-            # The secret is a fair coin; alone the side information is guessed from at best so often.
+            # The secret is a fair coin; max(share, 1 - share) is the best guess from the side information alone.
             least = min(least, 1 - max(share, 1 - share))
     return Finding(
         f"in all {tables} releases of one bit; what the release adds to guessing the secret is {least:.3f} at least",
@@ -80,7 +80,7 @@ def something_to_tell() -> Finding:
 
 
 def laplace() -> Finding:
-    """Theorem 3: Laplace noise of scale sensitivity/epsilon is epsilon-DP."""
+    """Check Theorem 3: Laplace noise of scale sensitivity/epsilon is epsilon-DP."""
     places = np.linspace(-50, 50, 20_001)
     worst = max(
         float(np.abs(np.abs(places - shift) - np.abs(places)).max()) * epsilon - epsilon
@@ -91,7 +91,7 @@ def laplace() -> Finding:
 
 
 def composition() -> Finding:
-    """Theorem 4: what two mechanisms cost adds up. All pairs of 200 drawn mechanisms with three outputs each."""
+    """Check Theorem 4: the losses of two mechanisms add up, in all pairs of 200 drawn ones with three outputs each."""
     rng = np.random.default_rng(4)
     drawn = rng.dirichlet(np.ones(3), size=(200, 2))
     losses = [_loss(law) for law in drawn]
@@ -110,7 +110,7 @@ def composition() -> Finding:
 
 
 def gaussian() -> Finding:
-    """III-C: sigma = sqrt(2 ln(1.25/delta)) sensitivity/epsilon gives (epsilon, delta)-DP."""
+    """Check III-C: sigma = sqrt(2 ln(1.25/delta)) sensitivity/epsilon gives (epsilon, delta)-DP."""
     over = {}
     for epsilon, delta in itertools.product((0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0), (1e-3, 1e-5, 1e-7)):
         multiplier = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
@@ -130,7 +130,7 @@ def gaussian() -> Finding:
 
 
 def exponential_mechanism() -> Finding:
-    """III-C: the exponential mechanism is epsilon-DP. Scores of three candidates that each move by at most 1."""
+    """Check III-C: the exponential mechanism is epsilon-DP. Scores of three candidates that each move by at most 1."""
     worst, cases = -math.inf, 0
     for epsilon in _EPSILONS:
         for scores, moved in itertools.product(
@@ -144,7 +144,7 @@ def exponential_mechanism() -> Finding:
 
 
 def case_study_numbers() -> Finding:
-    """(30), (31): 1/sqrt(5000) is 0.014, 1/sqrt(500) is 0.045, which is 3.2 times as much."""
+    """Check (30), (31): 1/sqrt(5000) is 0.014, 1/sqrt(500) is 0.045, which is 3.2 times as much."""
     large, small = 1 / math.sqrt(5000), 1 / math.sqrt(500)
     right = (round(large, 3), round(small, 3), round(small / large, 1)) == (0.014, 0.045, 3.2)
     return Finding(
@@ -155,7 +155,7 @@ def case_study_numbers() -> Finding:
 
 
 def case_study_drops() -> Finding:
-    """VI-D: .79 to .68 is 11 points and .82 to .77 is 5; a rate of .15 to .28 is 87% more."""
+    """Check VI-D: .79 to .68 is 11 points and .82 to .77 is 5; a rate of .15 to .28 is 87% more."""
     drops, growth = ((79 - 68), (82 - 77)), 0.28 / 0.15 - 1
     right = drops == (11, 5) and round(100 * growth) == 87
     return Finding(
@@ -164,7 +164,7 @@ def case_study_drops() -> Finding:
 
 
 def most_utility_lost() -> Finding:
-    """V-B: of Table I's networks the private and fair one has lost most accuracy."""
+    """Check V-B: of Table I's networks the private and fair one has lost most accuracy."""
     least = min(TABLE, key=lambda name: TABLE[name][0])
     return Finding(
         f"{least} has lost most",
@@ -174,7 +174,7 @@ def most_utility_lost() -> Finding:
 
 
 def always_a_price() -> Finding:
-    """VI-C: of accuracy, fairness and privacy none improves unless another degrades. Table I's networks."""
+    """Check VI-C: of accuracy, fairness and privacy none improves unless another degrades. Table I's networks."""
     private, plain = TABLE["DPF-NN"], TABLE["F-NN"]
     better = private[0] > plain[0] and private[1] < plain[1]
     return Finding(
@@ -188,7 +188,7 @@ def always_a_price() -> Finding:
 
 
 def thresholds_read_people() -> Finding:
-    """VII-C: thresholds by group that are set after private training keep what was promised.
+    """Check VII-C: thresholds by group that are set after private training keep the training's guarantee.
 
     A private model's scores are public; thresholds that equalise the groups' rates on the private rows are not.
     """
@@ -198,7 +198,6 @@ def thresholds_read_people() -> Finding:
     other[3] = 1
 
     def threshold(members: NDArray[np.intp]) -> float:
-        """Accept the better half of a group."""
         return float(np.median(scores[members == 0]))
 
     here, there = threshold(group), threshold(other)

@@ -1,8 +1,8 @@
-"""The formulas of sections IV to VI of [SD], each computed for what it claims.
+"""The formulas of sections IV to VI of [SD], each computed for its claim.
 
 [SD]: Watson, "From Statistical Disclosure Control to Fair AI" (arXiv 2601.17909). Numbers in parentheses are its
-formulas'. What can be computed exactly is; nothing is drawn. Its Omega, O and "proportional to" leave constants open:
-rates are then compared, or counterexamples hold whatever the constant is.
+formulas'. Everything is computed exactly where possible; nothing is drawn. Its Omega, O and "proportional to" leave
+constants open: rates are then compared, or counterexamples hold for any constant.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LAST_BITS = 1e-12
-"""By how little two numbers differ that are computed in two ways."""
+"""Largest relative difference between two ways of computing a number."""
 
 MeanError = Callable[[float, int], float]
 """The squared error of a released mean of n yeses and noes, half of which are expected to be yeses."""
@@ -35,7 +35,7 @@ def _laplace_error(epsilon: float, people: int) -> float:
 
 
 def mean_by_range(error: MeanError = _laplace_error) -> Finding:
-    """(13), Delta a record's range: error >= variance/n + Delta^2/(epsilon^2 n)."""
+    """Check (13), Delta a record's range: error >= variance/n + Delta^2/(epsilon^2 n)."""
     epsilon, people = 0.1, 1000
 
     def bound(epsilon: float, n: int) -> float:
@@ -56,7 +56,7 @@ def mean_by_range(error: MeanError = _laplace_error) -> Finding:
 
 
 def mean_by_sensitivity(error: MeanError = _laplace_error) -> Finding:
-    """(13), Delta the mean's sensitivity, 1/n of a record's range."""
+    """Check (13), Delta the mean's sensitivity, 1/n of a record's range."""
     people, small = 1000, 1e-5
 
     def noise(epsilon: float, n: int) -> float:
@@ -68,7 +68,7 @@ def mean_by_sensitivity(error: MeanError = _laplace_error) -> Finding:
     cases = list(itertools.product((0.01, 0.1, 1.0, 10.0), (1, 10, 100, 1000, 10_000)))
     laplace = all(error(epsilon, n) >= (1 - _LAST_BITS) * bound(epsilon, n) for epsilon, n in cases)
     loose = (error(1, people) - of_sampling(0.5, people) ** 2) / noise(1, people)
-    # Answering 1/2 whatever the data say is private at every epsilon, and never more than 1/2 off.
+    # The constant answer 1/2 is private at every epsilon, and never more than 1/2 off.
     half, printed = 0.25, bound(small, people)
     return Finding(
         f"{'true' if laplace else 'false'} of Laplace noise in {len(cases)} cases, and loose: the squared noise is "
@@ -80,7 +80,7 @@ def mean_by_sensitivity(error: MeanError = _laplace_error) -> Finding:
 
 
 def group_noise(noise: RateError = of_noise) -> Finding:
-    """(17), (18): the noise in a group's rate is proportional to 1/(epsilon sqrt(n_a))."""
+    """Check (17), (18): the noise in a group's rate is proportional to 1/(epsilon sqrt(n_a))."""
     exponent, of_epsilon = _exponents(noise)
     times = noise(1, 100) / noise(1, 10_000)
     local, _ = _exponents(of_local_noise)
@@ -97,7 +97,7 @@ def group_noise(noise: RateError = of_noise) -> Finding:
 
 
 def _exponents(noise: RateError) -> tuple[float, float]:
-    """Fit by which powers of the people, from 100 to 100,000, and of epsilon, up to 0.1, an error falls."""
+    """Return the fitted exponents of an error in people, from 100 to 100,000, and in epsilon, up to 0.1."""
     people, epsilons = np.logspace(2, 5, 7), np.logspace(-3, -1, 7)
     of_people = np.polyfit(np.log(people), np.log([noise(0.1, n) for n in people]), 1)[0]
     of_epsilon = np.polyfit(np.log(epsilons), np.log([noise(e, 1000) for e in epsilons]), 1)[0]
@@ -105,7 +105,7 @@ def _exponents(noise: RateError) -> tuple[float, float]:
 
 
 def utility() -> Finding:
-    """(19): U(M) >= U_0 - O(d/(epsilon n)) for any mechanism."""
+    """Check (19): U(M) >= U_0 - O(d/(epsilon n)) for any mechanism."""
     cases = list(itertools.product((5, 14, 100), (1_000, 50_000), (0.1, 1.0, 3.0)))
     loss = max(_exponential_loss(d, epsilon * n) * epsilon * n / d for d, n, epsilon in cases)
     coin = 0.84 - 0.5
@@ -122,7 +122,7 @@ def utility() -> Finding:
 def _exponential_loss(d: int, strength: float) -> float:
     """Return the expected loss of accuracy of the exponential mechanism, at the worst of many accuracies.
 
-    Of 2^d models one is best and all others are g worse. How many records are decided rightly moves by 1 with a
+    Of 2^d models one is best and all others are g worse. The number of records decided rightly moves by 1 with a
     record, so that a model is drawn with probability proportional to exp(epsilon n accuracy / 2).
     """
     gaps = np.linspace(0, 1, 200_001)
@@ -131,7 +131,7 @@ def _exponential_loss(d: int, strength: float) -> float:
 
 
 Predictor = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
-"""Gives each person a decision; it may look at who is in the small group, shape (people,)."""
+"""A function from the small group's members to decisions, both of shape (people,)."""
 
 
 def _constant(members: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -139,7 +139,7 @@ def _constant(members: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def fairness(predictor: Predictor = _constant) -> Finding:
-    """(20): F(M) >= Omega(1/(epsilon sqrt(n p))) for any mechanism; F is the gap of demographic parity."""
+    """Check (20): F(M) >= Omega(1/(epsilon sqrt(n p))) for any mechanism; F is the gap of demographic parity."""
     worlds, largest = 0, 0.0
     for people in range(2, 9):
         for groups in itertools.product((False, True), repeat=people):
@@ -162,7 +162,7 @@ def fairness(predictor: Predictor = _constant) -> Finding:
 
 
 def errors(noise: RateError = of_noise) -> Finding:
-    """(21): sampling error sqrt(q(1-q)/n_p), noise sqrt(2)/(epsilon n_p)."""
+    """Check (21): sampling error sqrt(q(1-q)/n_p), noise sqrt(2)/(epsilon n_p)."""
     cases = list(itertools.product((0.1, 1.0), (0.1, 0.5), (20, 60)))
     far = max(abs(noise(e, n) / math.sqrt(2) * e * n - 1) for e, _, n in cases)
     sampling = max(abs(_binomial_error(q, n) / of_sampling(q, n) - 1) for _, q, n in cases)
@@ -187,7 +187,7 @@ def _geometric_error(epsilon: float) -> float:
 
 
 def ratio() -> Finding:
-    """(22): noise over sampling error is sqrt(2)/(epsilon sqrt(n_p) sqrt(q(1-q))), about 1/(epsilon sqrt(n_p))."""
+    """Check (22): noise over sampling error is sqrt(2)/(epsilon sqrt(n_p q(1-q))), about 1/(epsilon sqrt(n_p))."""
     half, tenth, hundredth = (of_noise(1, 100) / of_sampling(q, 100) * math.sqrt(100) for q in (0.5, 0.1, 0.01))
     turns = noise_bound_below(0.1, 0.5)
     return Finding(
@@ -200,7 +200,7 @@ def ratio() -> Finding:
 
 @dataclass(frozen=True)
 class _Demand:
-    """What (23) and (24) are asked about: d, epsilon, the minority's share p, the gap F, and utility U_0."""
+    """The arguments of (23) and (24): d, epsilon, the minority's share p, the gap F, and utility U_0."""
 
     d: int
     epsilon: float
@@ -209,14 +209,14 @@ class _Demand:
     utility: float = 0.84
 
     def two(self) -> tuple[float, float]:
-        """Return the people that (23)'s two inequalities ask for, solved for n, the constants 1."""
+        """Return the people required by (23)'s two inequalities, solved for n, the constants 1."""
         return (
             self.d / (self.epsilon * (self.utility - 0.5)),
             1 / (self.epsilon**2 * self.share * self.gap**2),
         )
 
     def product(self) -> float:
-        """Return the people that (24) asks for."""
+        """Return the people required by (24)."""
         return self.d / (self.epsilon**2 * self.share * self.gap**2)
 
 
@@ -224,7 +224,7 @@ _ASKED = _Demand(d=14, epsilon=1.0, share=0.1, gap=0.05)
 
 
 def both_demands() -> Finding:
-    """(23): utility above 0.5 and a gap below F require d/(epsilon n) < U_0 - 0.5 and 1/(epsilon sqrt(n p)) < F."""
+    """Check (23): utility over 0.5 and a gap below F require d/(epsilon n) < U_0 - 0.5, 1/(epsilon sqrt(n p)) < F."""
     alike, people = 19, 25
     first, second = _ASKED.two()
     known = math.sqrt(2) / (_ASKED.epsilon * _ASKED.share * _ASKED.gap)
@@ -239,7 +239,7 @@ def both_demands() -> Finding:
 
 
 def sample_size() -> Finding:
-    """(24): n* = Theta(d/(epsilon^2 p F^2)), by taking the more restrictive of (23)'s two bounds."""
+    """Check (24): n* = Theta(d/(epsilon^2 p F^2)), by taking the more restrictive of (23)'s two bounds."""
     largest, product = max(_ASKED.two()), _ASKED.product()
     grid = itertools.product((2, 14, 100), (0.1, 1.0, 3.0), (0.01, 0.1, 0.5), (0.01, 0.05, 0.2))
     over = [demand.product() / max(demand.two()) for demand in itertools.starmap(_Demand, grid)]
@@ -254,7 +254,7 @@ def sample_size() -> Finding:
 
 
 def case_study(noise: RateError = of_noise) -> Finding:
-    """(29) to (31): a group's standard error is proportional to 1/sqrt(n_a epsilon^2)."""
+    """Check (29) to (31): a group's standard error is proportional to 1/sqrt(n_a epsilon^2)."""
     exponent, _ = _exponents(noise)
     large, small = (0.30, 5000), (0.45, 500)
 
@@ -278,7 +278,7 @@ def case_study(noise: RateError = of_noise) -> Finding:
 
 
 def rate_errors(axes: Axes) -> None:
-    """Draw what a rate errs by against the group's size: noise, sampling error, and noise as printed."""
+    """Draw the error of a rate against the group's size: noise, sampling error, and noise as printed."""
     from sim.report.drawing import BLACK, GREY, legend
 
     epsilon, rate, people = 0.1, 0.5, np.logspace(1, 5, 81)

@@ -1,1 +1,1 @@
-"""What runs in the browser: plain JavaScript modules by subject, and a style, put into the page as they are."""
+"""The page's program and style: plain JavaScript modules by subject, included in the page unchanged."""

@@ -1,4 +1,4 @@
-"""Joins the modules of the page's program into one, which a page without a network can hold."""
+"""Joins the modules of the page's program into one, for a page without a network."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _EXPORT = re.compile(r"^export (?=(?:async )?function|const|let|class)", re.MULT
 
 
 def program() -> str:
-    """Give the program: every module once, after those that it imports. No two define the same name."""
+    """Return the program: every module once, after its imports. No two modules define the same name."""
     sources = {path.name.removesuffix(".js"): path.read_text() for path in _here() if path.name.endswith(".js")}
     order = TopologicalSorter({name: _IMPORT.findall(text) for name, text in sources.items()}).static_order()
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", sources[name])) for name in order)
 
 
 def style() -> str:
-    """Give the page's style."""
+    """Return the page's style sheet."""
     (text,) = (path.read_text() for path in _here() if path.name == "style.css")
     return text
 

@@ -1,6 +1,7 @@
-"""Local differential privacy as everybody knows it: protocols' laws, what they cost, and how a budget is split.
+"""Local differential privacy: the protocols' output distributions, their costs, and the split of a budget.
 
-Compliance samples from these laws, the developer guesses by them, the simulator checks them by listing every output.
+Compliance samples from these distributions, the developer guesses by them, the simulator checks them by listing every
+output.
 """
 
 from fairwall.laws.local.law import Bits, Flips, Law, Numbers, Subsets, enumerated_loss

@@ -1,8 +1,8 @@
-r"""What one person's encoding looks like, given their value: the families that all protocols come down to.
+"""Distributions of one person's encoding, given their value: the families that cover all protocols.
 
-A value v of 0 .. k-1 is released as k zeros and ones (or, for `Numbers`, k real numbers). The seven
-protocols treat the values alike, so that a law needs no table: what happens to the entry at v, what happens to the
-others. `Flips` is for two values that are not treated alike.
+A value v of 0 .. k-1 is released as k zeros and ones (or, for `Numbers`, k real numbers). The seven protocols treat
+the values alike, so a distribution needs no table: only those of the entry at v and of the other entries. `Flips` is
+for two values that are not treated alike.
 
 **The likelihood of a value.** For `Subsets` and `Bits`, P(z | v) depends on v through z_v alone, up to a factor that is
 the same for all v. So log P(z | v) = weight z_v + a constant, and the weight is the log-ratio of "v is in" to "v is
@@ -23,38 +23,35 @@ from numpy.typing import NDArray
 Kind = Literal["subset", "bits", "numbers", "flips"]
 
 ENUMERATED_MAX = 12
-"""The largest domain whose outputs are listed."""
+"""Largest domain whose outputs are listed."""
 
 
 class Law(Protocol):
-    """The law of one person's encoding."""
+    """The distribution of one person's encoding."""
 
     @property
     def kind(self) -> Kind:
-        """The family."""
+        """The family of distributions."""
 
     @property
     def k(self) -> int:
-        """How many values there are."""
+        """The number of values."""
 
     @property
     def inconsistent(self) -> float:
-        """The probability that an encoding says none or several values, whatever the true one."""
+        """The probability that an encoding says none or several values; independent of the true value."""
 
     def probabilities(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """List everything that can be released, shape (outputs, k), and P(output | value), same shape.
+        """Return all possible outputs, shape (outputs, k), and P(output | value), same shape.
 
         Columns of the second sum to 1. ValueError if k is above `ENUMERATED_MAX`.
         """
 
     def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
-        """Return log P(encoded row | value), up to a constant for each row, of rows as released.
-
-        Both have the shape (n, k): a column for each value.
-        """
+        """Return log P(encoded row | value), up to a constant for each row; both have the shape (n, k)."""
 
     def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which rows say exactly one value, shape (n,)."""
+        """Return a mask of the rows that say exactly one value, shape (n,)."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class Subsets:
 
     @property
     def weight(self) -> float:
-        """The value of log P(z | v) - log P(z | v') for v in and v' not in z.
+        """Log-ratio P(z | v) / P(z | v') for v in and v' not in z.
 
         The two are (1 - missing) / C(k-1, size-1) and missing / C(k-1, size), and the ratio of the binomial
         coefficients is (k - size) / size.
@@ -80,7 +77,7 @@ class Subsets:
 
     @property
     def inconsistent(self) -> float:
-        """See `Law.inconsistent`. All subsets have one size: it is 0 or 1."""
+        """See `Law.inconsistent`: 0 or 1, as all subsets have one size."""
         return float(self.size != 1)
 
     def probabilities(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
@@ -106,10 +103,8 @@ class Subsets:
 class Bits:
     """k independent bits: the true value's is 0 with probability `missing`, another's is 1 with probability `extra`.
 
-    In the papers' letters 1 - `missing` is p and `extra` is q. Both are what goes wrong, so that float64 tells them
-    from 0 at any epsilon.
-
-    There are at least 2 values, and both probabilities are above 0 and below 1.
+    In the papers' letters 1 - `missing` is p and `extra` is q: both are error probabilities, so that float64 tells them
+    from 0 at any epsilon. There are at least 2 values, and both probabilities are above 0 and below 1.
     """
 
     k: int
@@ -119,7 +114,7 @@ class Bits:
 
     @property
     def weight(self) -> float:
-        """The value of log P(z | v) - log P(z | v') for z_v = 1 and z_v' = 0.
+        """Log-ratio P(z | v) / P(z | v') for z_v = 1 and z_v' = 0.
 
         All other bits cancel. What is left is p (1-q) over (1-p) q.
         """
@@ -127,7 +122,7 @@ class Bits:
 
     @property
     def inconsistent(self) -> float:
-        """See `Law.inconsistent`. Exactly one bit is the true value's, or one of the k-1 others'."""
+        """See `Law.inconsistent`: 1 less the probability that exactly one bit is 1."""
         none = (1 - self.extra) ** (self.k - 2)
         right = (1 - self.missing) * none * (1 - self.extra)
         wrong = self.missing * (self.k - 1) * self.extra * none
@@ -164,20 +159,20 @@ class Numbers:
 
     @property
     def bits(self) -> Bits:
-        """The law of the numbers above the threshold: a Laplace tail each."""
+        """The distribution of the thresholded bits: a Laplace tail each."""
         missing = 0.5 * math.exp(-(1 - self.threshold) * self.epsilon / 2)
         return Bits(self.k, missing, 0.5 * math.exp(-self.threshold * self.epsilon / 2))
 
     @property
     def inconsistent(self) -> float:
-        """See `Law.inconsistent`: of the numbers above the threshold."""
+        """See `Law.inconsistent`, for the numbers above the threshold."""
         return self.bits.inconsistent
 
     def probabilities(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """List the cells that 0 and 1 cut the space of numbers into, by one point each.
+        """Return the cells into which 0 and 1 cut the space of numbers, by one point each. See `Law.probabilities`.
 
-        Within an outer cell the ratio of two values' densities is constant: nothing of the privacy loss is hidden by
-        looking at cells only. See `Law.probabilities`.
+        Within an outer cell the ratio of two values' densities is constant, so that the cells show the whole privacy
+        loss.
         """
         _require_small(self.k)
         cells = np.array(list(itertools.product((0, 1, 2), repeat=self.k)))
@@ -186,7 +181,7 @@ class Numbers:
         return np.array([-1.0, 0.5, 2.0])[cells], _products(cells, around_0[::-1], around_0)
 
     def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
-        """See `Law.log_likelihood`: |z_v| - |z_v - 1| times epsilon/2, as the other values' densities cancel."""
+        """See `Law.log_likelihood`: |z_v| - |z_v - 1| times epsilon/2, since the other values' densities cancel."""
         likelihood: NDArray[np.float64] = (np.abs(encoded) - np.abs(encoded - 1.0)) * (self.epsilon / 2)
         return likelihood
 
@@ -201,7 +196,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Flips:
-    """One of two values: the true v is released, or the other one, that with probability ``missing[v]``, in (0, 1)."""
+    """One of two values: the true v, or with probability ``missing[v]``, in (0, 1), the other."""
 
     missing: tuple[float, float]
     k: int = field(default=2, init=False)
@@ -228,9 +223,9 @@ class Flips:
 
 
 def enumerated_loss(probabilities: NDArray[np.float64]) -> float:
-    """Return the privacy loss of a law whose every output is listed: the largest log-ratio of two columns.
+    """Return the privacy loss of fully listed outputs: the largest log-ratio of two columns of P(output | value).
 
-    Given is P(output | value), shape (outputs, k). Infinite if some value rules out what another allows.
+    The table has the shape (outputs, k). Infinite if some value rules out an output that another allows.
     """
     possible = probabilities[probabilities.max(axis=1) > 0]
     with np.errstate(divide="ignore"):
@@ -248,10 +243,12 @@ def _one(bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return one
 
 
-def _products(outputs: NDArray[Any], own: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply the entries' probabilities: of the true value's entry, and of every other."""
+def _products(
+    outputs: NDArray[Any], true_entry: NDArray[np.float64], other: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the products of the entries' probabilities, of the true value's entry and of every other."""
     k = outputs.shape[1]
-    columns = [np.where(np.arange(k) == value, own[outputs], other[outputs]).prod(axis=1) for value in range(k)]
+    columns = [np.where(np.arange(k) == value, true_entry[outputs], other[outputs]).prod(axis=1) for value in range(k)]
     return np.stack(columns, axis=1)
 
 

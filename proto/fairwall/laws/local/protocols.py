@@ -1,4 +1,4 @@
-r"""The seven protocols of Arcolezi, Makhlouf, Palamidessi (DBSec 2023, section 3.3): their parameters and their cost.
+"""The seven protocols of Arcolezi, Makhlouf, Palamidessi (DBSec 2023, section 3.3): their parameters and their cost.
 
 Each is given a domain of k values and epsilon. Where the paper's text and the authors' program (multi-freq-ldpy 0.2.5)
 differ, this is the program: subset sizes are rounded and not rounded down, and OLH hashes to round(e^epsilon) + 1
@@ -24,19 +24,17 @@ eps/2 for the bit that is missing and eps/2 for the one that is extra: eps.
 **OUE.** p = 1/2 and q = 1 / (e^eps + 1). The weight is 0 + eps.
 
 **THE.** One-hot numbers, each with Laplace noise of scale 2/eps; reported are those above the threshold t, chosen for
-the least variance q (1-q) / (p-q)^2 of estimated frequencies. With c = e^(-eps/2) and u = e^(t eps/2) that is
-(2u - 1) / (c u^2 - 2u + 1)^2 up to a factor. Its derivative vanishes where 3 c u^2 - 2 (1+c) u + 1 = 0, whose larger
-root
+the least variance q (1-q) / (p-q)^2 of estimated frequencies. With c = e^(-eps/2) and u = e^(t eps/2) that is (2u - 1)
+/ (c u^2 - 2u + 1)^2 up to a factor. Its derivative vanishes where 3 c u^2 - 2 (1+c) u + 1 = 0, whose larger root
 
     u = ((1 + c) + sqrt(1 - c + c^2)) / (3c)
 
-is the only one with u >= 1, so that no search is needed. The polynomial is below 0 at u = c^(-1/2) and above it at
-u = 1/c, so t is in (1/2, 1): searching [0, 1] or [1/2, 1], as programs do, finds the same. 1-p = c u / 2 and
-q = 1 / (2u).
+is the only one with u >= 1, so that no search is needed. The polynomial is below 0 at u = c^(-1/2) and above it at u =
+1/c, so t is in (1/2, 1): searching [0, 1] or [1/2, 1], as programs do, finds the same. 1-p = c u / 2 and q = 1 / (2u).
 
-* Who thresholds on the person's side releases bits. Their weight ln(p (1-q) / ((1-p) q)) is
+* Thresholding on the person's side releases bits. Their weight ln(p (1-q) / ((1-p) q)) is
   eps/2 + ln((2 - e^(-(1-t) eps/2)) (2 - e^(-t eps/2))): less than eps, about eps/2 + ln(8/3) for large eps.
-* Who leaves it to the server releases the numbers. Two values' densities at z have log-ratio eps/2 times
+* Thresholding on the server releases the numbers. Two values' densities at z have log-ratio eps/2 times
   (|z_v| - |z_v - 1|) - (|z_v'| - |z_v' - 1|), which is 2 at most, and is where z_v >= 1 and z_v' <= 0: eps.
 """
 
@@ -54,19 +52,16 @@ from fairwall.laws.local.limits import LocalPrivacyError, require_domain, requir
 L = TypeVar("L", bound=Law, covariant=True)
 
 CLEAN = "clean"
-"""What stands in place of a protocol where values are released as they are: the paper's NonDP."""
+"""Name used in place of a protocol where values are released unchanged: the paper's NonDP."""
 
 
 @dataclass(frozen=True)
 class LocalLaw(Generic[L]):
-    """A protocol, as far as it is public.
+    """The public description of a protocol.
 
-    Parameters
-    ----------
-    name, title : the key in `LOCAL_LAWS`, in scenario files and in results; what people call it, in reports.
-    parameters : from k and epsilon to the law.
-    cost : from epsilon to the privacy loss of what is released, by formula.
-    domain : the one k that it is for, and then for one attribute alone; None where it is for any.
+    `name`, `title`: the key in `LOCAL_LAWS`, in scenario files and in results; the name in reports. `parameters`: from
+    k and epsilon to the encoding's distribution. `cost`: from epsilon to the privacy loss of the release, in closed
+    form. `domain`: the only k allowed, and then for one attribute alone; None for any.
     """
 
     name: str
@@ -76,16 +71,16 @@ class LocalLaw(Generic[L]):
     domain: int | None = None
 
     def law(self, k: int, epsilon: float) -> L:
-        """Return the law of the encoding of a value of 0 .. k-1.
+        """Return the distribution of the encoding of a value of 0 .. k-1.
 
-        LocalPrivacyError for a domain of less than two values or one that the protocol is not for, or an epsilon that
-        is not above 0 and at most `EPSILON_MAX`.
+        LocalPrivacyError for fewer than two values, a domain that the protocol does not allow, or an epsilon that is
+        not above 0 and at most `EPSILON_MAX`.
         """
         self._require(k, epsilon)
         return self.parameters(k, epsilon)
 
     def loss(self, k: int, epsilon: float) -> float:
-        """Return the exact privacy loss of what is released: epsilon, or less for THE's bits. The same for every k.
+        """Return the exact privacy loss of the release, the same for every k: epsilon, or less for THE's bits.
 
         LocalPrivacyError as of `law`.
         """
@@ -100,44 +95,44 @@ class LocalLaw(Generic[L]):
 
 
 def grr(k: int, epsilon: float) -> Subsets:
-    """Generalized randomized response."""
+    """Return the distribution of generalized randomized response."""
     return _subsets(k, 1, epsilon)
 
 
 def ss(k: int, epsilon: float) -> Subsets:
-    """Subset selection."""
+    """Return the distribution of subset selection."""
     return _subsets(k, max(1, round(k / (math.exp(epsilon) + 1))), epsilon)
 
 
 def blh(k: int, epsilon: float) -> Bits:
-    """Binary local hashing: to two values."""
+    """Return the distribution of binary local hashing: to two values."""
     return _hashed(k, 1, epsilon)
 
 
 def olh(k: int, epsilon: float) -> Bits:
-    """Optimal local hashing: to round(e^epsilon) + 1 values."""
+    """Return the distribution of optimal local hashing: to round(e^epsilon) + 1 values."""
     return _hashed(k, round(math.exp(epsilon)), epsilon)
 
 
 def rappor(k: int, epsilon: float) -> Bits:
-    """One-time RAPPOR, or symmetric unary encoding."""
+    """Return the distribution of one-time RAPPOR, or symmetric unary encoding."""
     turned = _one_in(1, epsilon / 2)
     return Bits(k, turned, turned)
 
 
 def oue(k: int, epsilon: float) -> Bits:
-    """Optimal unary encoding."""
+    """Return the distribution of optimal unary encoding."""
     return Bits(k, 0.5, _one_in(1, epsilon))
 
 
 def the(k: int, epsilon: float) -> Bits:
-    """Thresholding with histogram encoding, where the person thresholds."""
+    """Return the distribution of thresholding with histogram encoding, where the person thresholds."""
     grown = _grown(epsilon)
     return Bits(k, grown / 2, math.exp(-epsilon / 2) / grown / 2)
 
 
 def the_server(k: int, epsilon: float) -> Numbers:
-    """Thresholding with histogram encoding, where the server thresholds."""
+    """Return the distribution of thresholding with histogram encoding, where the server thresholds."""
     return Numbers(k, epsilon, the_threshold(epsilon))
 
 
@@ -158,7 +153,7 @@ def _grown(epsilon: float) -> float:
 
 
 def _one_in(others: float, epsilon: float) -> float:
-    """Return others / (e^epsilon + others), the probability of GRR among others + 1 values to say another."""
+    """Return GRR's error probability among `others` + 1 values: others / (e^epsilon + others)."""
     shrunk = others * math.exp(-epsilon)
     return shrunk / (1 + shrunk)
 
@@ -168,7 +163,7 @@ def _subsets(k: int, size: int, epsilon: float) -> Subsets:
 
 
 def _hashed(k: int, others: int, epsilon: float) -> Bits:
-    """Return the law for hashes of others + 1 values."""
+    """Return the distribution for hashes of others + 1 values."""
     return Bits(k, _one_in(others, epsilon), 1 / (others + 1))
 
 

@@ -1,4 +1,4 @@
-"""How one budget is split among several sensitive attributes, each of which is sanitised by itself.
+"""Split a budget among several sensitive attributes, each of which is sanitised separately.
 
 One person's epsilons add up (sequential composition). Source of the two names: Arcolezi, Makhlouf, Palamidessi, DBSec
 2023, section 4.
@@ -12,22 +12,18 @@ from collections.abc import Sequence
 from fairwall.laws.local.limits import LocalPrivacyError, require_domain, require_epsilon
 
 SPLITS = ("uniform", "k-based")
-"""The splits with a name: the same for each attribute, or in proportion to the sizes of their domains."""
+"""The named splits: equal parts, or parts proportional to the sizes of the domains."""
 
 _SUM_TOLERANCE = 1e-9
 
 
 def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) -> tuple[float, ...]:
-    """Split a budget among attributes: each one's epsilon, in their order.
+    """Return each attribute's epsilon, in their order.
 
-    LocalPrivacyError for anything else.
+    LocalPrivacyError for arguments out of range.
 
-    Parameters
-    ----------
-    how : str or sequence of float
-        One of `SPLITS`, or a weight for each attribute: above 0, together 1.
-    domains : how many values each attribute has, at least 2 each.
-    epsilon : the whole budget, above 0.
+    `how`: one of `SPLITS`, or a weight for each attribute: above 0, together 1. `domains`: how many values each
+    attribute has, at least 2 each. `epsilon`: the whole budget, above 0.
     """
     if not domains:
         raise LocalPrivacyError("there is no sensitive attribute to split a budget among")
@@ -43,13 +39,13 @@ def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) ->
 
 
 def uniform_at_k_based(domains: Sequence[int], place: int, epsilon: float) -> float:
-    """Give the budget of which the uniform split leaves one attribute what k-based leaves it of another budget.
+    """Return the budget whose uniform split gives one attribute the epsilon that k-based gives it of `epsilon`.
 
-    Two splits of one budget give the attribute different protection, so that a difference in what comes of them may be
-    due to that alone. This is the control for it, which the source lacks.
+    Two splits of one budget protect the attribute differently, which alone may explain different results. This is the
+    control for it, which the source lacks.
 
-    With k-based's epsilon, it is ``epsilon * d * k[place] / sum(k)`` for d attributes. The attribute's own epsilon is
-    ``epsilon * k[place] / sum(k)`` under both. Domains and errors are as of `split`.
+    It is ``epsilon * d * k[place] / sum(k)`` for d attributes; the attribute's own epsilon is ``epsilon * k[place] /
+    sum(k)`` under both. Domains and errors are as of `split`.
     """
     return len(domains) * split("k-based", domains, epsilon)[place]
 

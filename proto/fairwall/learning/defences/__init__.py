@@ -1,7 +1,6 @@
-"""Defences against distribution inference: how a model with the secret bit b is trained.
+"""Defences against distribution inference: ways to train a model with the secret bit b.
 
-They are public algorithms (Kerckhoffs): the developer trains what it releases with them, and an adversary that adapts
-trains its shadow models with the same ones, on rows of its own.
+They are public (Kerckhoffs): an adaptive adversary trains its shadow models with the developer's, on its own rows.
 """
 
 import numpy as np
@@ -24,7 +23,7 @@ from fairwall.plugins import Plugin, Table
 
 
 def _checked(plugin: Plugin, defence: Defence) -> Defence:
-    """See that what a plug-in's defence trains and tunes are as many models, with finite weights."""
+    """Return a plug-in's defence with checks: one model for each bit, with finite weights, from training and tuning."""
     plugin.require(isinstance(defence, Defence), "is no Defence")
 
     def whole(models: Ensemble, task: Task) -> Ensemble:
@@ -59,8 +58,8 @@ DEFENCES: Table[Defence] = Table(
         "fft-weighted": Defence(none.train, fft_weighted.tune),
         "pooled": Defence(pooled.train),
         "dp-sgd": Defence(dp_sgd.train),
-        # Fine-tuning is not private. Without rehearsal it reads no row of G_b, and what was promised to G_b's people
-        # still holds; with rehearsal it reads them again, and it does not. G_{1-b}'s people are promised nothing.
+        # Fine-tuning is not private. Without rehearsal it reads no row of G_b, and the promise to G_b's people still
+        # holds; with rehearsal it reads these rows again, and the promise ends. G_{1-b}'s people are promised nothing.
         "dp-sgd+fft": Defence(dp_sgd.train, fft.tune),
         "constant": Defence(constant.train),
     },

@@ -1,4 +1,4 @@
-"""The trivial floor: the most common label of both groups' rows together as every row's score. It hides b."""
+"""The trivial floor: every row's score is the most common label of both groups' rows together. It hides b."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairwall.learning.ensemble import constant as constant_models
 
 
 def train(task: Task) -> Ensemble:
-    """Train nothing."""
+    """Return constant models, without training."""
     label = int(2 * np.sum(task.split.labels == 1) >= len(task.split.labels))
     if task.on_step is not None:
         task.on_step(1, 1)

@@ -1,7 +1,7 @@
 """Fair fine-tuning: from the model trained on G_b, on rows of G_{1-b}, under an equalized-odds penalty.
 
 A batch holds the share rho of G_b's rows (rehearsal) and 1 - rho of G_{1-b}'s, each stratified by label and group, so
-that every cell that has rows is in every batch and the batch's gaps exist. ``plain-finetune`` is that at lambda = 0.
+that every cell with rows is in every batch and the batch's gaps exist. ``plain-finetune`` has lambda = 0.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fairwall.learning.training import train as fit
 def tune(base: Ensemble, task: Task, *, attributes: int = 1, weights: tuple[float, float] | None = None) -> Ensemble:
     """Tune models that were trained on G_b on rows of G_{1-b}, with rehearsal and penalty.
 
-    So many of the split's attributes the penalty looks at, and batches are stratified by; the weights are the
-    penalty's, of the two labels' gaps.
+    The penalty and the strata are of the split's first ``attributes`` attributes; ``weights`` are of the two labels'
+    gaps.
     """
     split, settings = task.split, task.settings
     groups = split.groups[:attributes]
@@ -42,12 +42,12 @@ def plain(base: Ensemble, task: Task) -> Ensemble:
     return tune(base, task.with_settings(replace(task.settings, strength=0.0)))
 
 
-def _mixed(hand: Hand, cells: NDArray[np.intp], settings: Settings) -> Shuffled:
-    """Plan batches with the share rho of G_b's rows."""
+def _mixed(model_rows: Hand, cells: NDArray[np.intp], settings: Settings) -> Shuffled:
+    """Return a plan of batches with the share rho of G_b's rows."""
     size = settings.recipe.batch_size
     rehearsed = round(settings.rehearsal * size)
     strata: tuple[tuple[Rows, int], ...] = ()
-    for rows, share in ((hand.own, rehearsed), (hand.other, size - rehearsed)):
+    for rows, share in ((model_rows.own, rehearsed), (model_rows.other, size - rehearsed)):
         if share > 0:
             strata += stratified(rows, share, cells[rows]).strata
     return Shuffled(strata)

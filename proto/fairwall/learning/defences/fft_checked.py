@@ -1,9 +1,9 @@
 """Algorithm 1 of "Fair finetuning mitigates distribution inference attacks": measure, tune, accept or reject.
 
 A baseline trained on G_b is measured on held-out samples of both distributions: the accuracy gap, W, Delta_EO and the
-size ratio r = |G_{1-b}| / |G_b|. A gap of tau at most needs no tuning. Otherwise the model is tuned, and accepted if
-its gap is then tau at most, else rejected: the baseline is what is left. The paper names a large W Delta_EO and a small
-r as reasons to expect failure; neither decides here: Theorem 1's bound need not hold, and r is given no threshold.
+size ratio r = |G_{1-b}| / |G_b|. If its gap is above tau, it is tuned, and the tuned model accepted if its gap is tau
+at most. The paper names a large W Delta_EO and a small r as reasons to expect failure; neither decides here: Theorem
+1's bound need not hold, and r is given no threshold.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from fairwall.learning.ensemble import Ensemble, together
 from fairwall.learning.fairness import TAU, Leakage, leakage
 
 HELD_OUT = 0.2
-"""The share of the rows that decides instead of being trained on; the same rows for all models."""
+"""Share of the rows held out from training for the decision; the same rows for all models."""
 
 
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """What the procedure decided about each of M models, and from what.
+    """The procedure's decision about each of M models, and the measurements behind it.
 
     Attributes
     ----------
-    released : the models to release: tuned where accepted, else the baseline.
-    needed : (M,), whether the baseline's gap is above tau.
-    accepted : (M,), whether a model that needed it was tuned with success.
+    released : the models to release: tuned if accepted, else the baseline.
+    needed, accepted : (M,), whether the baseline's gap is above tau, and tuning then succeeded.
     before, after : measured on the held-out samples: the baseline, and the tuned model.
     size_ratio : (M,), r = rows of G_{1-b} over rows of G_b, in (0, inf).
     """
@@ -44,7 +43,7 @@ class Deployment:
 
     @property
     def rejected(self) -> NDArray[np.bool_]:
-        """Which models leak by more than tau whether tuned or not, (M,)."""
+        """Whether each model leaks by more than tau, tuned or not, (M,)."""
         return np.asarray(self.needed & ~self.accepted)
 
 
@@ -54,13 +53,13 @@ def train(task: Task) -> Ensemble:
 
 
 def tune(base: Ensemble, task: Task) -> Ensemble:
-    """Tune on the same rows, and release the models that the procedure says."""
+    """Tune on the same rows, and return the models that the procedure releases."""
     rest, held_out = _parted(task)
     return deploy(base, rest, held_out).released
 
 
 def _parted(task: Task) -> tuple[Task, Split]:
-    """Part the rows to train on from those that are held out."""
+    """Return the task on the rows to train on, and the held-out rows."""
     split = task.split
     order = np.random.default_rng(0).permutation(len(split.labels))
     held_out, rest = np.split(order, [int(HELD_OUT * len(order))])
@@ -70,11 +69,10 @@ def _parted(task: Task) -> tuple[Task, Split]:
 def deploy(
     base: Ensemble, task: Task, held_out: Split, *, side: NDArray[np.integer] | None = None, tau: float = TAU
 ) -> Deployment:
-    """Run the procedure on baselines.
+    """Run the procedure on baselines that were trained on G_b, one for each bit, by the task.
 
-    These were trained on G_b, one for each bit, by the task, and none of them on a row that is held out. `side` is
-    which distribution each of those is a sample of; its group where not given: pure groups. TrainingUnavailable if
-    PyTorch is not installed.
+    No baseline may have seen a held-out row. `side` is the distribution that each of these is a sample of; by default
+    the group: pure groups. TrainingUnavailable if PyTorch is not installed.
     """
     tuned = fft.tune(base, task)
     before, after = (_measured(models, held_out, side) for models in (base, tuned))

@@ -1,7 +1,4 @@
-"""Fair fine-tuning for several attributes at once (the paper's Theorem 3): one penalty for each.
-
-Batches are stratified by the label and all attributes.
-"""
+"""Fair fine-tuning for several attributes at once (the paper's Theorem 3): a penalty and strata for each."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Fair fine-tuning by the printed protocol ("Fair finetuning mitigates distribution inference attacks", Experiments).
 
-500 iterations on G_b and 100 of fine-tuning, on German, the smallest table, 200 and 50; batches of the 256 rows that
-the paper names for DP-SGD; three hidden layers; columns scaled, then every row scaled to norm 1. The public encoding
-has scaled the columns already, so that what is left is the rows. What the text leaves open is set by the scenario:
-whether an iteration is a step of the optimiser or an epoch, up to how many rows a table is as small as German, how the
-rows are split, and that LSAC is tuned without rehearsal.
+500 iterations on G_b and 100 of fine-tuning; on German, the smallest table, 200 and 50; batches of the 256 rows that
+the paper names for DP-SGD; three hidden layers; columns scaled, here by the public encoding, then every row to norm 1.
+The scenario sets what the text leaves open: whether an iteration is a step or an epoch, the largest table that counts
+as small, the split of the rows, and that LSAC is tuned without rehearsal.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from fairwall.learning.ensemble import Ensemble, together, unit
 
 BATCH = 256
 ITERATIONS = (500, 100)
-"""Of training and of tuning."""
+"""Iterations of training and of tuning."""
 FEWER_ITERATIONS = (200, 50)
-"""The same on a small table."""
+"""Iterations on a small table."""
 
 Fit = Callable[[NDArray[np.intp], int, Task], Ensemble]
-"""Fits some of the models, by their numbers, in so many steps: the task of these."""
+"""The type of a function that fits some of the models, given their numbers, the steps, and the models' task."""
 
 
 def train(task: Task) -> Ensemble:
@@ -61,13 +60,13 @@ def tune(base: Ensemble, task: Task) -> Ensemble:
     return _by_steps(fit, steps, task)
 
 
-def _steps(iterations: int, rows: Rows, each: int, settings: Settings) -> int:
-    """Count the steps of so many iterations, if a batch holds so many of the rows."""
-    return iterations * -(-len(rows) // each) if settings.epochs else iterations
+def _steps(iterations: int, rows: Rows, size: int, settings: Settings) -> int:
+    """Return the steps of these iterations, if a batch holds ``size`` of the rows."""
+    return iterations * -(-len(rows) // size) if settings.epochs else iterations
 
 
 def _by_steps(fit: Fit, steps: Sequence[int], task: Task) -> Ensemble:
-    """Fit the models that take equally many steps together, on scaled rows, and tell the steps of all."""
+    """Fit models with equal numbers of steps together, on scaled rows, and report the steps of all models."""
     scaled = replace(task.split, features=unit(task.split.features))
     made: list[Ensemble] = []
     order: list[int] = []

@@ -1,7 +1,4 @@
-"""Fair fine-tuning whose tuning is the same whichever b: each group fills half of every batch.
-
-What is left of b is the start: how far tuning forgets on which group the model was trained first.
-"""
+"""Fair fine-tuning with half of every batch from each group: only the model before tuning depends on b."""
 
 from __future__ import annotations
 

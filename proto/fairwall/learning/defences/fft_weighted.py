@@ -1,9 +1,9 @@
-"""Fair fine-tuning whose penalty weighs each label's gap by what it can leak.
+"""Fair fine-tuning whose penalty weighs each label's gap by its possible leakage.
 
 The paper's proof has ``sum over y of P(y) |P(A=1|y,D0) - P(A=1|y,D1)| gap_y`` before it takes the larger gap out of the
 sum. Those weights, with P(y) averaged over the two distributions, are the importance of a label's gap; for pure groups
-and mixtures of equal purity they are in proportion to P(y) where labels are as frequent in both groups. Scaled to sum
-to 1, so that lambda means what it means in ``fft``.
+and mixtures of equal purity they are proportional to P(y) if labels are equally frequent in both groups. They are
+scaled to sum to 1, so that lambda means the same as in ``fft``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def tune(base: Ensemble, task: Task) -> Ensemble:
     """Tune with the weighted sum of both labels' gaps instead of the larger one."""
     split, settings = task.split, task.settings
     group = split.groups[0]
-    # P(a | y, D_d) is what the purity makes of the labels' frequencies in the groups.
+    # P(a | y, D_d) follows from the purity and the labels' frequencies in the groups.
     rates = np.array([[np.mean(split.labels[group == a] == y) for a in (0, 1)] for y in (0, 1)])
     share = np.array([[settings.purity, 1 - settings.purity], [1 - settings.purity, settings.purity]])
     weights = shifts(rates[None, :, :] * share[:, None, :])

@@ -10,7 +10,7 @@ from fairwall.learning.training import train as fit
 
 
 def train(task: Task) -> Ensemble:
-    """Train on half of ``settings.rows`` from each group; without it, on as many as the smaller group has."""
+    """Train on half of ``settings.rows`` from each group; without it, on the size of the smaller group from each."""
     split, settings = task.split, task.settings
     group = split.groups[0]
     members = [np.flatnonzero(group == a) for a in (0, 1)]

@@ -1,8 +1,7 @@
-"""What a defence is given: rows of both groups, and which of the two each model is to be trained on.
+"""The input of a defence: rows of both groups, and the group that each model is to be trained on.
 
-The game's two distributions are G_0, whose rows are the disadvantaged, and G_1, whose rows are the advantaged; a model
-with bit b is trained on G_b. With a purity alpha below 1 they are mixtures: G_b holds the share alpha of its own group
-and 1 - alpha of the other one.
+A model with bit b is trained on the distribution G_b: G_0's rows are the disadvantaged, G_1's the advantaged. With a
+purity alpha below 1, G_b holds the share alpha of its own group and 1 - alpha of the other one.
 """
 
 from __future__ import annotations
@@ -21,15 +20,12 @@ PLAIN = Recipe()
 PRIVATE = Recipe(steps=100, batch_size=2048, learning_rate=2e-2)
 
 Progress = Callable[[int, int], None]
-"""Called with the model-steps done and those in all, of a training or of a tuning."""
+"""A callback with the model-steps done and those in all, of a training or of a tuning."""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The rows that one side of the game trains on.
-
-    Groups are (attributes, rows), 1 = advantaged; the game is about the first attribute. Features are (rows, d).
-    """
+    """One side's rows to train on; groups are (attributes, rows), 1 = advantaged, features (rows, d)."""
 
     features: NDArray[np.float64]
     labels: NDArray[np.uint8]
@@ -42,33 +38,30 @@ class Split:
             raise ValueError("the game needs rows of both groups")
 
     def take(self, rows: Rows) -> Split:
-        """Take some rows, in their order."""
+        """Return some rows, in their order."""
         return Split(self.features[rows], self.labels[rows], self.groups[:, rows])
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a defence is set.
+    """The settings of a defence.
 
     Attributes
     ----------
-    recipe : how a model is trained on G_b.
-    tune_steps : steps of fine-tuning.
+    recipe : a model's training on G_b.
     strength : lambda, the weight of the equalized-odds penalty.
     rehearsal : rho in [0, 1], the share of G_b's rows in a batch of fine-tuning. At 0 a batch of pure groups has one
         group only, so that there is no gap to penalise.
     purity : alpha in [1/2, 1].
-    rows : how many rows of G_b a model is trained on, drawn for each model by its seed; None for all of a pure group,
-        and for mixtures as many as the smaller group has.
+    rows : number of rows of G_b to train a model on; None for all of a pure group, and for mixtures the smaller
+        group's.
     other_rows : the same of G_{1-b}, for fine-tuning; None for all of a pure group, and for mixtures as many as of G_b.
-    private_recipe : how a private model is trained on G_b. Fewer, larger steps at a higher rate than without noise; as
-        large as the rows where they are fewer. Its layers are those of ``recipe``. Chosen on Adult; choosing is not
-        accounted for.
-    epsilon, delta : what a private model may spend.
-    clip : the norm at which its gradients are clipped, or where an adaptive one starts.
-    adaptive_clipping : whether it follows the gradients.
+    private_recipe : a private model's training on G_b. Fewer, larger steps at a higher rate than without noise; at most
+        as large as the rows. Its layers are those of ``recipe``. Chosen on Adult; the choice is not accounted for.
+    epsilon, delta : a private model's budget.
+    clip : the norm at which gradients are clipped; if adaptive, its first value.
     epochs : whether the printed iterations of ``fft-paper`` are passes through the rows instead of steps.
-    small_table : whether the whole table is as small as German, for which the paper prints fewer of them.
+    small_table : whether the whole table is as small as German, for which the paper prints fewer iterations.
     """
 
     recipe: Recipe = PLAIN
@@ -97,10 +90,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """The models that a defence is to train, or to tune: each is a function of its bit, its seed and what all share.
-
-    Of the settings, lambda and the share of rehearsal are about tuning alone.
-    """
+    """The models to train, or to tune: each depends on its bit, its seed and the shared fields alone."""
 
     split: Split
     bits: Sequence[int] | NDArray[np.integer]
@@ -109,34 +99,25 @@ class Task:
     on_step: Progress | None = None
 
     def with_settings(self, settings: Settings) -> Task:
-        """Give the same with other settings."""
+        """Return the task with other settings."""
         return replace(self, settings=settings)
 
 
 Train = Callable[[Task], Ensemble]
-"""How a defence trains: one model for each bit.
-
-TrainingUnavailable if PyTorch is not installed, ValueError if there are fewer rows than the settings ask for.
-"""
+"""The type of a defence's training, one model a bit; ValueError for too few rows, or TrainingUnavailable."""
 
 Tune = Callable[[Ensemble, Task], Ensemble]
-"""How a defence tunes what its training returned for the same rows, bits and seeds, and leaves it as it is.
-
-It raises what training does.
-"""
+"""The type of a defence's tuning of its trained models, which stay unchanged; raises as `Train`."""
 
 
 def as_trained(base: Ensemble, _: Task) -> Ensemble:
-    """Release the models as they were trained."""
+    """Return the models as trained."""
     return base
 
 
 @dataclass(frozen=True)
 class Defence:
-    """What is done to a model before it is released: it is trained, and may then be tuned.
-
-    Two steps, since many defences tune the same models, and one tunes them for every lambda that is tried.
-    """
+    """The training of a model, and its tuning: two steps, since many defences tune the same models."""
 
     train: Train
     tune: Tune = as_trained
@@ -144,7 +125,7 @@ class Defence:
     def __call__(
         self, split: Split, bits: Sequence[int] | NDArray[np.integer], seeds: Sequence[int], settings: Settings
     ) -> Ensemble:
-        """Train one model for each bit, and tune it."""
+        """Return one model for each bit, trained and tuned."""
         task = Task(split, bits, seeds, settings)
         return self.tune(self.train(task), task)
 
@@ -158,7 +139,7 @@ class Hand:
 
 
 def deal(task: Task) -> list[Hand]:
-    """Draw every model's rows, without replacement, by its bit and seed."""
+    """Return every model's rows, drawn without replacement, by its bit and seed."""
     group, settings = task.split.groups[0], task.settings
     return [_hand(group, int(b), seed, settings) for b, seed in zip(task.bits, task.seeds, strict=True)]
 
@@ -174,12 +155,9 @@ def _hand(group: NDArray[np.uint8], b: int, seed: int, settings: Settings) -> Ha
 
 
 def sizes(mine: int, others: int, settings: Settings) -> tuple[int, int]:
-    """Say how many rows a model is trained on and tuned on, of groups of ``mine`` and ``others`` rows.
-
-    ValueError if the groups do not hold as many.
-    """
+    """Return the numbers of rows to train and to tune a model on; ValueError if the groups do not hold as many."""
     pure = settings.purity == 1
-    # Two mixtures of one size n use up alpha n + (1 - alpha) n = n rows of each group.
+    # Two mixtures of size n use alpha n + (1 - alpha) n = n rows of each group.
     n = settings.rows or (mine if pure else min(mine, others))
     m = settings.other_rows or (others if pure else n)
     pure_n, pure_m = round(settings.purity * n), round(settings.purity * m)
@@ -189,7 +167,7 @@ def sizes(mine: int, others: int, settings: Settings) -> tuple[int, int]:
 
 
 def derived(seeds: Sequence[int], stage: int) -> list[int]:
-    """Derive the seeds of a later stage: unrelated to the first's, and a function of each seed alone."""
+    """Return the seeds of a later stage: unrelated to the first's, and a function of each seed alone."""
     return [
         int.from_bytes(np.random.SeedSequence([seed, stage]).generate_state(4).tobytes(), "little") for seed in seeds
     ]

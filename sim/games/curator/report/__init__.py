@@ -1,1 +1,1 @@
-"""What a run of the game of the curator comes to: its page, and its table for a terminal."""
+"""Report of a curator run: its page, and its tables for a terminal."""

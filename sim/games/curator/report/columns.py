@@ -1,4 +1,4 @@
-"""What is measured in a run of the game of the curator, column by column."""
+"""Columns of the tables of a curator run."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _UNSAID = {"curator.share": 1, "curator.openings": 0, "curator.sample": 0, "cura
 
 
 def swept_in(sweep: Sweep) -> Swept:
-    """Give what tells cells apart; what is not done is not said."""
+    """Return the keys that distinguish the cells; values that mean "not done" are left blank."""
 
     def write(cell: Line, key: str) -> str:
         if cell[key] == _UNSAID.get(key):
@@ -79,7 +79,7 @@ def swept_in(sweep: Sweep) -> Swept:
 
 
 def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
-    """Lay out answers, and samples, a row a cell."""
+    """Return the tables of answers and of samples, one row per cell."""
     swept = swept_in(sweep)
     answers, samples = ([cell for cell in summary if bool(cell["sample"]) == is_sample] for is_sample in (False, True))
     told = (

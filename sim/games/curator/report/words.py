@@ -1,4 +1,4 @@
-"""What the page of a run of the game of the curator says, and shows."""
+"""Texts and figures of the page of a curator run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _ASSUMPTIONS: tuple[Term, ...] = (
 
 
 def page(sweep: Sweep[CuratorScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    """Return the page of a run, from its sweep, the lines of `trials.jsonl` and their summary."""
     told, by_won = tables(sweep, lines, summary), sorted(summary, key=lambda cell: -won_of(cell).mean)
     return Page(
         cards=[*map(_card, best_of_each(by_won, lambda cell: (cell["cheat"], cell["defence"]), lambda _: 0))],
@@ -109,18 +109,17 @@ _DONE = {
     "mislabelled": "{:,} people mislabelled before the start",
     "picked": "A picked sample",
 }
-"""What each cheat does, with its strength."""
+"""Text of each cheat, with its strength."""
 
 _LOOKED_AT = {
     "none": "nobody looks",
     "statistics": "{:,} answers opened and tested",
     "commitment": "committed, {:,} answers opened",
 }
-"""What each defence does, with the openings."""
+"""Text of each defence, with the number of openings."""
 
 
 def _title(cell: Line) -> str:
-    """Name what was done, and what against it."""
     done = _DONE[cell["cheat"]].format(cell["strength"])
     some = f" at {100 * cell['share']:g}% of the requests" if cell["share"] < 1 else ""
     looked_at = "a sample shown" if cell["sample"] else _LOOKED_AT[cell["defence"]].format(cell["openings"])

@@ -1,4 +1,4 @@
-"""What is measured in a run of the disclosure game, column by column."""
+"""Columns of the tables of a disclosure run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POSTERIOR: Measure[Line] = Measure(
 
 
 def advantage_of(cell: Line) -> Estimate | None:
-    """Estimate the advantage, in [-1, 1]; None where the secret was the same in all trials."""
+    """Return the estimated advantage, in [-1, 1]; None where the secret was the same in all trials."""
     if cell["advantage"] is None:
         return None
     ends = (cell["advantage_low"], cell["advantage_high"]) if cell["trials"] >= FEWEST else (None, None)
@@ -94,12 +94,12 @@ _STAR = "*: no bound here, since the secret goes with others' answers."
 
 
 def swept_in(sweep: Sweep) -> Swept:
-    """Give what tells cells apart."""
+    """Return the keys that distinguish the cells."""
     return Swept(sweep.scenario.axes, told=("disclosure.alice", "disclosure.knows"))
 
 
 def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
-    """Lay out the secret, and where records were released whose they are, a row a cell."""
+    """Return the table of the secret and, where records were released, that of Alice's record; one row per cell."""
     swept = swept_in(sweep)
     starred = "" if all(cell["bound_applies"] for cell in summary) else _STAR
     told = [

@@ -1,4 +1,4 @@
-"""The figure of the disclosure game's page: each cell's advantage beside what the law allows and the bound."""
+"""The figure of the disclosure game's page: each cell's advantage, its largest value, and the bound of epsilon."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CAPTION = (
 
 
 def draw(swept: Swept, summary: Sequence[Line], look: Mapping[str, Look]) -> Figure:
-    """Draw a run's summary, a row a cell, each mode by its look; of at least one cell that has an advantage."""
+    """Draw a run's summary, one row per cell; `look` is by mode. At least one cell must have an advantage."""
     cells = [cell for cell in summary if cell["advantage"] is not None]
     drawn: dict[str, tuple[Look, Callable[[Line], Estimate | None]]] = {
         **{f"{mode}, measured": (look[mode], partial(_measured, mode)) for mode in (cell["mode"] for cell in cells)},

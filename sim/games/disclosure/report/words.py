@@ -1,4 +1,4 @@
-"""What the page of a run of the disclosure game says."""
+"""Texts of the page of a disclosure run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _ASSUMPTIONS: tuple[Term, ...] = (
 
 
 def page(sweep: Sweep[DisclosureScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    """Return the page of a run, from its sweep, the lines of `trials.jsonl` and their summary."""
     swept, look = swept_in(sweep), looks(cell["mode"] for cell in summary)
     most = best_of_each(summary, lambda cell: (cell["mode"], cell["epsilon"]), lambda cell: -cell["advantage_law"])
     drawn = [draw(swept, summary, look)] if any(cell["advantage"] is not None for cell in summary) else []

@@ -1,1 +1,1 @@
-"""What a run of the game of groups comes to: its page, and its table for a terminal."""
+"""Report of a run of the game of groups: its page, and its table for a terminal."""

@@ -1,4 +1,4 @@
-"""What is measured in a run of the game of groups, column by column."""
+"""Columns of the table of a run of the game of groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sim.scenarios.sweep import Sweep
 
 _EPSILON = "groups.epsilon"
 _SETS = ("groups.source", "groups.columns")
-"""The keys that say which groups there are."""
+"""The keys that determine the set of groups."""
 
 leakage_of = mean_of("leakage", PERCENT)
 
@@ -49,21 +49,21 @@ COLUMNS: tuple[Measure[Line], ...] = (
 
 
 def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
-    """Lay out what was measured, a row a cell."""
+    """Return the table of the measured figures, one row per cell."""
     return [Sheet("groups", "Who is in which group", Swept(sweep.scenario.axes), summary, COLUMNS)]
 
 
 def set_of(swept: Swept, cell: Line) -> str:
-    """Name a cell's set of groups, where several are swept."""
+    """Return the name of a cell's set of groups; empty unless several are swept."""
     return swept.name(cell, set(swept.axes) - set(_SETS))
 
 
 def attack_of(swept: Swept, cell: Line) -> str:
-    """Name what else tells a cell from others: mostly how its developer attacks."""
+    """Return a cell's name apart from epsilon and its set of groups: mostly the developer's attack."""
     return swept.name(cell, (_EPSILON, *_SETS))
 
 
 def right_of(cell: Line, group: str) -> Estimate | None:
-    """Estimate how many of a group are named right, in percent; None where nobody was ever in it."""
+    """Return the estimated percentage of a group that is guessed right; None where the group was always empty."""
     found = cell["right"][group]
     return estimate_of(found["mean"], found["sd"], found["trials"], PERCENT) if found["trials"] else None

@@ -1,4 +1,4 @@
-"""The figures of the page of a run of the game of groups: whom the guess names right, group by group."""
+"""The figures of the page of a run of the game of groups: the percentage guessed right, group by group."""
 
 from __future__ import annotations
 
@@ -17,14 +17,11 @@ _CAPTION = (
     "epsilon. The last row is the leakage, in which groups count equally."
 )
 _PANELS = 4
-"""So many stand side by side."""
+"""Largest number of panels side by side."""
 
 
 def draw(swept: Swept, summary: Sequence[Line], look: Mapping[str, Look]) -> Iterator[Figure]:
-    """Draw a run's summary: a figure for each set of groups, in it a panel for each epsilon and a mark for each attack.
-
-    ``look`` is of each attack.
-    """
+    """Yield a figure per set of groups, with a panel per epsilon and a mark per attack; `look` is by attack."""
     sets: dict[tuple[str, ...], list[Line]] = {}
     for cell in summary:
         sets.setdefault(tuple(cell["right"]), []).append(cell)
@@ -43,10 +40,10 @@ def draw(swept: Swept, summary: Sequence[Line], look: Mapping[str, Look]) -> Ite
                 for epsilon in epsilons[first : first + _PANELS]
             ]
             name = f"by-group-{number}-{1 + first // _PANELS}"
-            yield dot_plot(name, title, _CAPTION, panels, level="without answers", alike=True, look=look)
+            yield dot_plot(name, title, _CAPTION, panels, level="without answers", same_scale=True, look=look)
 
 
 def _rows(groups: Sequence[str], cell: Line | None) -> Iterator[Row]:
-    """Give a cell's rows; without numbers where this attack was not played at this epsilon."""
+    """Yield a cell's rows; without numbers where this attack was not played at this epsilon."""
     yield from ((group, right_of(cell, group) if cell else None) for group in groups)
     yield "all, equally", leakage_of(cell) if cell else None

@@ -1,4 +1,4 @@
-"""What the page of a run of the game of groups says."""
+"""Texts of the page of a run of the game of groups."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ASSUMPTIONS: tuple[Term, ...] = (
 
 
 def page(sweep: Sweep[GroupsScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    """Return the page of a run, from its sweep, the lines of `trials.jsonl` and their summary."""
     swept = Swept(sweep.scenario.axes)
     look = looks(attack_of(swept, cell) for cell in summary)
     most = best_of_each(

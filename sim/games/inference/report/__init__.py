@@ -1,1 +1,1 @@
-"""What a run of the inference game comes to, for people."""
+"""Report of an inference run: its page, and its tables for a terminal."""

@@ -1,4 +1,4 @@
-"""What is measured in a run of the inference game, column by column."""
+"""Columns of the tables of an inference run."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _EO = "equalized odds gap, how far the groups' rates of predicted 1 are apart at
 accuracy_of = interval_of("accuracy_b")
 advantage_of = interval_of("advantage")
 family_of = interval_of("accuracy_b", "family")
-"""Balanced accuracy at guessing b with the interval that holds for all attacks at once."""
+"""Balanced accuracy at guessing b, with the interval that holds for all attacks at once."""
 
 
 def has_intervals(summary: Sequence[Line]) -> bool:
-    """Say whether any cell was played on splits enough for intervals."""
+    """Return whether any cell has enough splits for intervals."""
     return any(cell["accuracy_b_low"] is not None for cell in summary)
 
 
 def over_splits(key: str, within: Range = PERCENT) -> Callable[[Line], Estimate]:
-    """Estimate what is measured of the victims, over the splits."""
+    """Return an estimator, over the splits, of a figure about the victims."""
     return lambda cell: estimate([line[key] for line in cell["lines"]], within)
 
 
 def _bounds(theorem: str) -> Iterator[Measure[Line]]:
-    """Say in how many splits a theorem's bound held, as printed and corrected."""
+    """Yield the columns that count the splits in which a theorem's bound held, as printed and corrected."""
     for key, head in (("bound_holds", theorem), ("corrected_bound_holds", "corrected")):
         held = partial(lambda key, cell: f"{cell[key]}/{cell['splits']}", key)
         yield Measure(key, head, of=held, group="held, of the splits")
@@ -180,7 +180,7 @@ CHOSEN: tuple[Measure[Line], ...] = (
 
 
 def swept_in(sweep: Sweep) -> Swept:
-    """Give what tells cells apart; a training budget that its defence ignores is left out."""
+    """Return the keys that distinguish the cells; a training budget that the defence ignores is left blank."""
 
     def write(cell: Line, key: str) -> str:
         ignored = key == "developer.training_epsilon" and "dp-sgd" not in cell["defence"]
@@ -190,7 +190,7 @@ def swept_in(sweep: Sweep) -> Swept:
 
 
 def distinct(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> list[Line]:
-    """Keep one line of the summary for each cell, as what is said of the victims is in all, with its trials' lines."""
+    """Return one summary line per cell, with its trials' lines; the victims' figures are the same in all of them."""
     kept: dict[tuple[Any, ...], Line] = {}
     for cell in summary:
         kept.setdefault(tuple(setting(cell[key]) for key in sweep.scenario.axes), cell)
@@ -202,7 +202,7 @@ def distinct(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> li
 
 
 def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Any]]:
-    """Lay out guesses, victims, bounds, what else was measured, and the paper's figures."""
+    """Return the tables of guesses, victims, bounds and further figures, and the comparison with the paper."""
     swept, cells = swept_in(sweep), distinct(sweep, lines, summary)
     many = [len(cell["lines"]) for cell in cells] or [0]
     enough = " where there are enough" if min(many) < FEWEST <= max(many) else ""
@@ -269,7 +269,7 @@ def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> list
 
 
 def swept_axis(axes: Sequence[str], summary: Sequence[Line]) -> str | None:
-    """Find a swept number that takes several values whatever the others are."""
+    """Return a swept number that takes more than two values for every combination of the other axes, or None."""
     for axis in axes:
         places: dict[tuple[str, ...], set[float]] = {}
         for cell in summary:
@@ -281,6 +281,6 @@ def swept_axis(axes: Sequence[str], summary: Sequence[Line]) -> str | None:
 
 
 def defence_of(sweep: Sweep, summary: Sequence[Line]) -> list[str]:
-    """Name each cell by all that is swept but for the number along which figures are drawn: mostly its defence."""
+    """Return each cell's name without the number along which figures are drawn: mostly its defence."""
     swept, axis = swept_in(sweep), swept_axis(sweep.scenario.axes, summary)
     return [swept.name(cell, [axis] if axis else ()) or str(cell["defence"]) for cell in summary]

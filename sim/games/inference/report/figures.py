@@ -20,22 +20,19 @@ _DRAWN = {
     "EO before": ("eo_base", Look(GREY, MARKERS[1], DASHES[3])),
     "EO": ("eo", Look(BLACK, MARKERS[1], DASHES[2])),
 }
-"""Without a colour, since colours tell defences apart."""
+"""Key and look of each drawn figure: no colours, since these distinguish defences."""
 
 _Lines = dict[str, list[tuple[str, Estimate]]]
 
 
 def draw(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line], look: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Draw accuracy at guessing b by attack and defence, and gap and EO, along the swept number if there is one.
-
-    ``look`` has each defence, as `columns.defence_of` names it.
-    """
+    """Draw accuracy at guessing b, and gap and EO, along the swept number if any; `look` is by `columns.defence_of`."""
     axis = swept_axis(sweep.scenario.axes, summary)
     return _accuracy(sweep, axis, summary, look), _gaps(sweep, axis, lines, summary, look)
 
 
 def _name(sweep: Sweep, axis: str | None, cell: Line) -> str:
-    """Name what a line along the axis is of; nothing where only the axis is swept."""
+    """Return a line's name apart from the axis; empty where only the axis is swept."""
     return swept_in(sweep).name(cell, [axis] if axis else ()) or ("" if axis else str(cell["defence"]))
 
 
@@ -51,7 +48,7 @@ def _accuracy(sweep: Sweep, axis: str | None, summary: Sequence[Line], look: Map
         line = name if axis is None else ", ".join(filter(None, (name, attack)))
         place = attack if axis is None else setting(cell[axis])
         groups.setdefault(line, []).append((place, accuracy_of(cell)))
-        # Each defence's attacks have its colour, and marks and dashes of their own.
+        # Colour by defence, marks and dashes by attack.
         drawn[line] = replace(of[attack], colour=look[name].colour) if name else of[attack]
     if axis is None:
         return side_by_side("accuracy-b", title, caption, what, groups, level=coin, look=look)
@@ -63,7 +60,7 @@ def _gaps(
     sweep: Sweep, axis: str | None, trials: Sequence[Line], summary: Sequence[Line], look: Mapping[str, Look]
 ) -> Figure:
     cells = distinct(sweep, trials, summary)
-    # Before any defence is what it was without one.
+    # "Before" equals no defence, which would be drawn twice.
     if axis is not None:
         cells = [cell for cell in cells if cell["defence"] != "none"] or cells
     several = axis is not None and len({_name(sweep, axis, cell) for cell in cells}) > 1

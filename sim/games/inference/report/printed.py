@@ -1,8 +1,7 @@
-"""What a paper printed about cells of the inference game, beside what was measured.
+"""A paper's printed figures about cells of the inference game, compared with the measured ones.
 
-A mean has a margin, a count of runs its own 95% interval; where the numbers are lost and only a sign is told, all
-numbers of that sign count. The papers' models are trained on one group, so that ours of that group alone are put beside
-them.
+A mean has a margin, a count of runs its own 95% interval; where only a sign is known, all numbers of that sign match.
+The papers' models are trained on one group, so they are compared with ours of that group alone.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from sim.report.reproduction import Comparison, region
 from sim.scenarios.sweep import Sweep
 
 PEOPLE_LEAST = 1000
-"""A table of fewer people shows that it can be read, and no more: German Credit, the papers' smallest, has so many."""
+"""Fewest people for a finding, as in the papers' smallest table, German Credit; fewer only test the loader."""
 
 LOADER_ONLY = "loader only"
 
 _ACCURACY, _GAP, _RATIO = 1.0, 2.0, 0.1
-"""Within how much of a printed accuracy, gap or ratio of gaps ours counts as the same: points, points, as a share."""
+"""Margins within which figures match: accuracies and gaps in points, ratios of gaps absolute."""
 
 MARGINS = (
     f"{_ACCURACY:g} point of accuracy or {_GAP:g} points of a gap either way, {_RATIO:g} of a ratio, for which rows "
@@ -49,17 +48,17 @@ _BY_BIT = ("gap_base", "gap", "eo_base", "eo", "below_tau")
 
 
 def loader_only(line: Mapping[str, Any]) -> bool:
-    """Say whether a line, or a cell of a summary, is of too few people to say anything about a paper's data set."""
+    """Return whether a line, or a cell, has too few people for any statement about a paper's data set."""
     return bool(0 < line.get("people", 0) < PEOPLE_LEAST)
 
 
 def one_a_split(trials: Sequence[Trial]) -> list[Trial]:
-    """Keep one line a split: what is measured of the victims stands in the lines of all attacks alike."""
+    """Return one line per split: figures of the victims are the same in the lines of all attacks."""
     return list({trial["split_seed"]: trial for trial in reversed(trials)}.values())[::-1]
 
 
 def comparisons(sweep: Sweep, trials: Sequence[Trial]) -> list[Comparison]:
-    """Put the paper's figures beside what was measured, cell by cell."""
+    """Return the comparisons of the paper's figures with the measured ones, cell by cell."""
     cells = [[t for t in trials if all(t[key] == value for key, value in cell.swept.items())] for cell in sweep.cells]
     return reproduction.comparisons(
         sweep,
@@ -70,7 +69,6 @@ def comparisons(sweep: Sweep, trials: Sequence[Trial]) -> list[Comparison]:
 
 
 def _beside(figure: InferenceFigure, cell: Line) -> Iterator[Comparison]:
-    """Compare quantity by quantity."""
     own = [_of_the_papers_bit(line, figure.bit) for line in cell["lines"]]
     for key, (what, margin) in _MEANS.items():
         if (printed := getattr(figure, key)) is not None:
@@ -87,24 +85,22 @@ def _beside(figure: InferenceFigure, cell: Line) -> Iterator[Comparison]:
     if figure.below_tau is not None and figure.runs is not None:
         yield _below_tau(figure.below_tau, figure.runs, own)
     if figure.bound_holds is not None:
-        # As the paper asks it, of the mean gap of the accuracies; the table of bounds asks it of every victim.
+        # The paper checks the mean gap of the accuracies; the table of bounds checks every victim.
         ours = estimate([line["gap"] - line["w"] * line["eo"] for line in own])
         wanted, sign = ("at most 0", "falls") if figure.bound_holds else ("above 0", "rises")
         yield Comparison("gap less W·EO", wanted, _SIGNS[sign], ours)
 
 
-def _below_tau(printed: int, runs: int, own: Sequence[Line]) -> Comparison:
-    """Compare in how many runs the gap was at most 5 points."""
-    below, victims = (sum(line[key] for line in own) for key in ("below_tau", "victims"))
-    ours = estimate([100 * line["below_tau"] / line["victims"] for line in own], PERCENT)
+def _below_tau(printed: int, runs: int, lines: Sequence[Line]) -> Comparison:
+    below, victims = (sum(line[key] for line in lines) for key in ("below_tau", "victims"))
+    ours = estimate([100 * line["below_tau"] / line["victims"] for line in lines], PERCENT)
     low, high = (100 * share for share in share_interval(printed, runs))
-    # A hair wider: so many of so many is ours too, but for the last bits.
+    # Slightly wider, so that equal counts match despite rounding.
     within = region((low + high) / 2, None, (high - low) / 2 + 1e-9)
     return Comparison("gap at most 5 points", f"{printed}/{runs}", within, ours, tally=f"{below}/{victims}")
 
 
 def _of_the_papers_bit(line: Trial, bit: int | None) -> Trial:
-    """Put the figures of the victims of one bit in place of those of all, where a line has them."""
     if bit is None or f"gap_b{bit}" not in line:
         return line
     victims = line["victims_b1"] if bit else line["victims"] - line["victims_b1"]

@@ -1,4 +1,4 @@
-"""What the page of a run of the inference game says."""
+"""Texts of the page of an inference run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ASSUMPTIONS = (
 
 
 def page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    """Return the page of a run, from its sweep, the lines of `trials.jsonl` and their summary."""
     look = looks(defence_of(sweep, summary))
     few = "" if has_intervals(summary) else f" {FEW} Nothing here is told from chance."
     drawn = [Section("figures", "Figures", figures=draw(sweep, lines, summary, look))] if summary else []
@@ -101,14 +101,13 @@ def _strength(scenario: InferenceScenario) -> float | str:
 
 
 def _data(scenario: InferenceScenario) -> str:
-    """Name the table and the attribute: of a user's file its format, or what it is called, not where it lies."""
+    """Return the table's name and the attribute: of a user's file its name or format, never its folder."""
     source, protected = scenario.data.source, scenario.data.protected
     name, _, where = source.partition(":")
     return ", ".join(filter(None, (name if where else PurePath(source).name, protected)))
 
 
 def _cards(sweep: Sweep, summary: Sequence[Line], look: Mapping[str, Look]) -> Iterator[Card]:
-    """Write a card for each defence, of the best attack on it."""
     attacks: dict[str, list[Line]] = {}
     for name, cell in zip(defence_of(sweep, summary), summary, strict=True):
         if not loader_only(cell):
@@ -148,7 +147,6 @@ def _played(sweep: Sweep, lines: Sequence[Line]) -> str:
 
 
 def _findings(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Iterator[str]:
-    """Say for each defence what the best attack on it knew, and how many of the paper's figures were met."""
     if any(map(loader_only, summary)):
         yield f"{LOADER.capitalize()} Nothing below is a finding."
         return
@@ -167,7 +165,6 @@ def _findings(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> I
 
 
 def _right(cell: Line) -> str:
-    """Say how often b was guessed right, and what that is worth."""
     found = family_of(cell)
     worth = f", which is worth as much as {number(100 - found.mean)}%" if found.mean < 49.95 else ""
     right = f"{number(found.mean)}% of the bits right{worth}"

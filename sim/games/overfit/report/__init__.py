@@ -1,1 +1,1 @@
-"""What a run of the overfit game comes to: its page, and its table for a terminal."""
+"""Report of an overfit run: its page, and its table for a terminal."""

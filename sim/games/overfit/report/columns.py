@@ -1,4 +1,4 @@
-"""What is measured in a run of the overfit game, column by column."""
+"""Columns of the table of an overfit run."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ COLUMNS: tuple[Measure[Line], ...] = (
 
 
 def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
-    """Lay out what was measured, a row a cell."""
+    """Return the table of the measured figures, one row per cell."""
     return [Sheet("overfit", "How far the model is fitted to the audited rows", swept_of(sweep), summary, COLUMNS)]
 
 
 def swept_of(sweep: Sweep) -> Swept:
-    """Say what tells cells apart."""
+    """Return the keys that distinguish the cells."""
     return Swept(
         sweep.scenario.axes, heads={"overfit.rows": "rows", "overfit.attack": "attack", "overfit.rounds": "rounds"}
     )
 
 
 def above(cell: Line) -> bool:
-    """Say whether the part that answers make is above its bound by more than three standard errors."""
+    """Return whether the part due to answers exceeds its bound by more than three standard errors."""
     error = (cell["from_answers_sd"] or math.inf) / math.sqrt(cell["trials"])
     return bool(cell["from_answers"] - cell["bound"] > 3 * error)
 
 
 def unprotected(cell: Line) -> bool:
-    """Say whether X alone makes an overfit, by more than three standard errors, and half of all at least."""
+    """Return whether the part due to X exceeds three standard errors and half of the overfit."""
     error = (cell["from_x_sd"] or math.inf) / math.sqrt(cell["trials"])
     return bool(cell["from_x"] > max(3 * error, cell["overfit"] / 2))

@@ -1,4 +1,4 @@
-"""What the page of a run of the overfit game says, and shows."""
+"""Texts and the figure of the page of an overfit run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ASSUMPTIONS: tuple[Term, ...] = (
 
 
 def page(sweep: Sweep[OverfitScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    """Return the page of a run, from its sweep, the lines of `trials.jsonl` and their summary."""
     swept = swept_of(sweep)
     return Page(
         played=_played(lines),
@@ -96,7 +96,7 @@ def _played(lines: Sequence[Line]) -> str:
 
 
 def findings(swept: Swept, summary: Sequence[Line]) -> Iterator[str]:
-    """Say what was found, and of each cell whether noise on answers protects, or its bound does not hold."""
+    """Yield the findings, and for each cell whether its bound is broken or X alone makes an overfit."""
     if not summary:
         return
     worst = max(summary, key=lambda cell: cell["overfit"])

@@ -1,1 +1,1 @@
-"""What a run of the release game comes to: the page, and the table in a terminal."""
+"""Report of a release run: its page, and its tables for a terminal."""

@@ -1,4 +1,4 @@
-"""What is measured in a run of the release game, column by column."""
+"""Columns of the table of a release run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TOLD: Sequence[tuple[str, str, str, str, str, float, int]] = (
     ("leakage", "guessed from everything", "%", "guess\nall", "the same from the release, features and labels", 1, 1),
     ("leakage_mixture", "guessed with queries about them", "%", "guess\nmix", "the same with answers besides", 1, 1),
 )
-"""Name, title, unit, the terminal's head, what it means, what it is multiplied by when shown, how many decimals."""
+"""Name, title, unit, terminal's head, meaning, factor when shown, number of decimals."""
 
 FACTORS = {name: factor for name, *_, factor, _ in _TOLD}
 MEASURES: dict[str, Measure[Line]] = {
@@ -51,27 +51,27 @@ MEASURES: dict[str, Measure[Line]] = {
     )
     for name, title, unit, short, about, factor, digits in _TOLD
 }
-"""What is measured of a cell, in the order in which page and terminal show it."""
+"""The measures of a cell, in the order of the page and the terminal."""
 
 
 def protocol_title(protocol: str) -> str:
-    """Name a protocol, or a control."""
+    """Return the title of a protocol, or a control's name."""
     return LOCAL_LAWS[protocol].title if protocol in LOCAL_LAWS else protocol
 
 
 def change(name: str, value: float, *, finer: int = 0) -> str:
-    """Write a change of a measure, with its sign, and so many decimals more than the measure has."""
+    """Return a change of a measure as text, with its sign, and `finer` more decimals than the measure has."""
     return signed(FACTORS[name] * value, (MEASURES[name].digits or 0) + finer)
 
 
 def signed(value: float, digits: int) -> str:
-    """Write a number with its sign, if it is not rounded to zero."""
+    """Return a number as text with its sign, unless it rounds to zero."""
     text = f"{value:+.{digits}f}".replace("-", "−")
     return text if text.strip("+−0.") else text.lstrip("+−")
 
 
 def swept_in(sweep: Sweep) -> Swept:
-    """Give what tells cells apart."""
+    """Return the keys that distinguish the cells."""
 
     def write(cell: Line, key: str) -> str:
         return "uniform*" if cell[key] == UNIFORM_AT_K_BASED else setting(cell[key])
@@ -80,7 +80,7 @@ def swept_in(sweep: Sweep) -> Swept:
 
 
 def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
-    """Lay out models and guesses, a row a cell."""
+    """Return the table of models and guesses, one row per cell."""
     starred = any(cell.scenario.release.split == UNIFORM_AT_K_BASED for cell in sweep.cells)
     star = ["uniform*: at the epsilon that k-based gives the protected column."] if starred else []
     notes = [

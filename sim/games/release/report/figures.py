@@ -1,6 +1,6 @@
-"""[LD]'s figures of a run: fairness, utility and guesses along epsilon, a panel for each split, a line a protocol.
+"""Figures 2 to 13 of [LD] for a run: fairness, utility and guesses along epsilon, with a panel for each split.
 
-[LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023: figures 2 to 7, and 8 to 13 of attributes that are drawn at random.
+[LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AXES = {
         "leakage_mixture": "and queries, %",
     },
 }
-"""Each figure's rows, in the paper's order, and what they are called where the table's head is too long."""
+"""Each figure's rows, in the paper's order, with a short name where the table's head is too long."""
 
 _TITLES = {"fairness": "Fairness", "utility": "Utility", "guesses": "Profiles and guesses"}
 _NOTES = {
@@ -45,7 +45,7 @@ _COMMONER = "commoner"
 _CONTROLS = {
     CLEAN: Level(0.0, "clean (NonDP)", BLACK, "-", 1.1),
     DROPPED: Level(0.0, "columns dropped", BLACK, DASHES[1], 1.1),
-    # It is often far away, and would press the lines together.
+    # Often far away: within the panel it would squeeze the lines.
     CONSTANT: Level(0.0, "constant model", GREY, ":", 1.1, beyond=True),
     _COMMONER: Level(0.0, "commoner group for all", GREY, "-", 1.1),
 }
@@ -53,28 +53,22 @@ _FIRST = (UNIFORM, K_BASED)
 """The paper's splits, from left to right."""
 
 _SPREAD = 0.36
-"""Over how much of the way to the next epsilon the protocols stand beside one another."""
+"""Width over which the protocols stand side by side, as a fraction of the distance to the next epsilon."""
 
 _Lines = Mapping[tuple[str, str], Mapping[float, tuple[float, float]]]
-"""By split and protocol, along epsilon: a mean, and its standard error, 0 where there are too few seeds for one.
-
-Controls have no split, and an infinite epsilon.
-"""
+"""By split and protocol (controls have no split), along epsilon: mean and standard error, 0 with too few seeds."""
 
 
 def look_of(protocol: str) -> Look:
-    """Give a protocol's look: the same in every figure, whichever others are played."""
+    """Return a protocol's look, the same in every figure."""
     again, place = divmod(list(LOCAL_LAWS).index(protocol), len(COLOURS))
     return Look(COLOURS[place], MARKERS[(place + 3 * again) % len(MARKERS)], DASHES[2 * again], size=3.5)
 
 
-def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: str = "") -> tuple[Figure, ...]:
-    """Draw one data set of a run's figures where epsilon is swept.
+def draw(figures: Figures, data: str, published: Figures | None = None, *, within: str = "") -> tuple[Figure, ...]:
+    """Draw one data set of a run's figures, named `within`, where epsilon is swept.
 
-    Parameters
-    ----------
-    beside : published ones, dashed and hollow in the same colours. Only figures that they have are drawn then.
-    within : what tells this part of the run from others.
+    `published` figures are drawn dashed and hollow in the same colours, and then only the metrics that they have.
     """
     cells = [cell for cell in figures if cell.data == data and cell.protocol not in CONTROLS]
     epsilons = sorted({cell.epsilon for cell in cells})
@@ -84,8 +78,8 @@ def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: 
         return ()
     drawn = []
     for name, axes in _AXES.items():
-        sides = {key: [_lines(side or {}, data, key) for side in (figures, beside)] for key in axes}
-        rows = {key: both for key, both in sides.items() if any(split for split, _ in both[beside is not None])}
+        sides = {key: [_lines(side or {}, data, key) for side in (figures, published)] for key in axes}
+        rows = {key: both for key, both in sides.items() if any(split for split, _ in both[published is not None])}
         if rows:
             drawn.append(_figure(name, f"{data}, {within}" if within else data, rows, splits, epsilons))
     return tuple(drawn)
@@ -100,7 +94,7 @@ def _lines(figures: Figures, data: str, key: str) -> _Lines:
             lines.setdefault((cell.split, cell.protocol), {})[cell.epsilon] = float(values.mean()), float(error)
     if key not in _AXES["guesses"]:
         return lines
-    # Where nothing is released, or all as it is, there is nothing to guess, and anybody guesses the commoner group.
+    # Controls give nothing to guess from; the level is a guess of the commoner group.
     guesses: _Lines = {line: points for line, points in lines.items() if line[0]}
     known = _lines(figures, data, "leakage_baseline") if key != "consistent" else {}
     levels = [point for (split, _), points in known.items() if split for point in points.values()]
@@ -158,10 +152,7 @@ _GUESSES = {"leakage_release": "release alone", "leakage": "and features, labels
 
 
 def along_shares(summary: Sequence[Line]) -> tuple[Figure, ...]:
-    """Draw who is guessed right along the share of epsilon that buys queries: a panel for each epsilon.
-
-    Controls, in which nothing is guessed, are left out.
-    """
+    """Draw the share of right guesses along the share of epsilon for queries, a panel for each epsilon; no controls."""
     by_epsilon: dict[float, list[Line]] = {}
     for cell in summary:
         epsilon = float(cell.get("release.epsilon", "nan"))
@@ -202,7 +193,6 @@ def along_shares(summary: Sequence[Line]) -> tuple[Figure, ...]:
 
 
 def _means(cells: Sequence[Line], key: str) -> list[tuple[float, float]]:
-    """Give a guess's mean by share."""
     by_share: dict[float, list[float]] = {}
     for cell in cells:
         if cell.get(key) is not None:

@@ -1,4 +1,4 @@
-"""[LD]'s three questions on a page and in a terminal: what it says, what its figures say, and what a run's do.
+"""[LD]'s three questions on a page and in a terminal: the paper's claims, and the answers from its figures and a run's.
 
 [LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023, section 5.
 """
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from sim.report.drawing import Figure
 
 _NEGLIGIBLE = 0.01
-"""A change up to one point is negligible, as [LD] calls Adult's loss of utility, "only ~1%"."""
+"""Largest negligible change, one point: [LD] calls Adult's loss of utility negligible, "only ~1%"."""
 
 _BEST = ("grr", "ss")
-"""Whose trade-off [LD] finds best."""
+"""The protocols whose trade-off [LD] finds best."""
 
 RULES = (
     "How the paper's questions are answered",
@@ -41,7 +41,7 @@ RULES = (
     "split and epsilon ranks the protocols by each metric. GRR and SS are best where they have the two least mean "
     "ranks for the trade-off and another is clearly behind both; they are not where another is clearly ahead of each.",
 )
-"""A page's words on it."""
+"""The rules by which answers are given, as a page explains them."""
 
 _ASKED = {
     "RQ1": "does a release make models fairer, and what does it cost?",
@@ -59,17 +59,17 @@ _CLAIMS = {
     ("RQ2", "ACSCoverage"): "k-based is fairer; more useful by the summary, less by section 5.2",
     ("RQ2", "LSAC"): "both are alike",
 }
-"""What [LD] says, of a data set where it says something of its own."""
+"""[LD]'s claims by question, and by data set where it makes a separate one."""
 
 _ALIKE = "LSAC"
 
 Told = Sequence[tuple[str, Answers]]
-"""Whose figures, or which part of a run's, and what they say; "" where there is nothing to tell apart."""
+"""Labels and answers: the label names the source of the figures or the part of a run, "" where there is one alone."""
 
 
-def sections(data: str, told: Told, figures: Sequence[Figure]) -> tuple[Section, ...]:
-    """Make a page's sections on one data set: the questions, the protocols, and what was drawn, if anything."""
-    own = [(label, answered) for label, answered in told if answered.data == data]
+def sections(data: str, labelled: Told, figures: Sequence[Figure]) -> tuple[Section, ...]:
+    """Return a page's sections on one data set: the questions, the protocols, and the drawn figures, if any."""
+    own = [(label, answered) for label, answered in labelled if answered.data == data]
     said = []
     for (_, question), found in _by_question(own).items():
         said.append(f"{question}: {_ASKED[question]} Paper: {_claim(question, data)}.")
@@ -90,18 +90,17 @@ def sections(data: str, told: Told, figures: Sequence[Figure]) -> tuple[Section,
     return tuple(made)
 
 
-def terminal(told: Told) -> Iterator[RenderableType]:
-    """Lay the verdicts out for a terminal of 80 columns."""
-    for (data, question), found in _by_question(told).items():
+def terminal(labelled: Told) -> Iterator[RenderableType]:
+    """Yield the verdicts laid out for a terminal of 80 columns."""
+    for (data, question), found in _by_question(labelled).items():
         yield Text(f"{question}, {data}: {_ASKED[question]}", style="bold")
         for label, text in (("paper", _claim(question, data)), *found):
             yield Padding(Text(f"{label or 'here'}: {text}"), (0, 0, 0, 2), expand=False)
 
 
-def _by_question(told: Told) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Gather what is said on a data set's question, and of whose figures."""
+def _by_question(labelled: Told) -> dict[tuple[str, str], list[tuple[str, str]]]:
     gathered: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for label, answered in told:
+    for label, answered in labelled:
         for question, text in verdicts(answered).items():
             gathered.setdefault((answered.data, question), []).append((label, text))
     return gathered
@@ -112,7 +111,7 @@ def _claim(question: str, data: str) -> str:
 
 
 def verdicts(answered: Answers) -> dict[str, str]:
-    """Say what one data set's figures come to, question by question."""
+    """Return the verdict on each question, from one data set's figures."""
     return {"RQ1": _released(answered), "RQ2": _split(answered), "RQ3": _protocols(answered)}
 
 
@@ -158,7 +157,7 @@ def _protocols(answered: Answers) -> str:
     order = ", ".join(_ranked(each, "trade-off") for each in standings)
     said.append(f"Mean rank of {len(standings)} by trade-off: {order}.")
     for kind in ("utility", "fairness"):
-        first, *_, last = sorted(standings, key=lambda each: each.ranks[kind])
+        first, *_, last = sorted(standings, key=lambda standing: standing.ranks[kind])
         said.append(f"By {kind}: from {_ranked(first, kind)} to {_ranked(last, kind)}.")
     if answered.inconsistency:
         words = ", ".join(f"{kind} {signed(found.mean, 2)}" for kind, found in answered.inconsistency.items())
@@ -171,13 +170,13 @@ def _ranked(standing: Standing, kind: str) -> str:
 
 
 def _better(effects: Effects, metrics: Iterable[str]) -> str:
-    """Say whether a change makes things better by these metrics."""
+    """Return whether a change is an improvement by these metrics: yes, no, in part or cannot say."""
     signs = {effects[metric].sign for metric in metrics if metric in effects} - {0}
     return {frozenset(): "cannot say", frozenset({1}): "yes", frozenset({-1}): "no"}.get(frozenset(signs), "in part")
 
 
 def _within(effects: Iterable[Effect], low: float, high: float = math.inf) -> str:
-    """Say whether each change lies between two numbers: no where one clearly does not."""
+    """Return whether each change lies between two numbers: no if one clearly does not."""
     ends = [effect.ends for effect in effects]
     if any(most < low or high < least for least, most in ends):
         return "no"
@@ -185,7 +184,7 @@ def _within(effects: Iterable[Effect], low: float, high: float = math.inf) -> st
 
 
 def _best(standings: Sequence[Standing]) -> str:
-    """Say whether those that [LD] finds best are; standings are in the order of their ranks."""
+    """Return whether [LD]'s best protocols are best; `standings` is in the order of ranks."""
     ahead = {each.protocol: each.ahead for each in standings}
     others = set(ahead) - set(_BEST)
     if not others or not set(_BEST) <= set(ahead):
@@ -213,16 +212,15 @@ def _short(metric: str) -> str:
 
 
 _OF: Measure[Any] = Measure("of", of=lambda row: row[0], words=True, when=lambda rows: any(row[0] for row in rows))
-"""Whose a row is, where there are several."""
+"""The label of a row, where there are several."""
 
 _RELEASED, _DROPPED = "RQ1: a release instead of clean values", "columns dropped"
 _HEADS = {_RELEASED: ("change", "worst cell", "better", "seeds"), _DROPPED: ("change",)}
 
 
-def _changes(told: Told) -> Sheet[Any]:
-    """Lay out RQ1's and RQ2's changes, a row a metric."""
+def _changes(labelled: Told) -> Sheet[Any]:
     rows: list[tuple[str, str, dict[str, Effect]]] = []
-    for label, answered in told:
+    for label, answered in labelled:
         against = {f"RQ2: k-based instead of {split}": found for split, found in answered.split.items()}
         sides = {_RELEASED: answered.released, _DROPPED: answered.dropped, **against}
         for metric in MEASURES:
@@ -265,4 +263,4 @@ _RANKS: Sequence[Measure[tuple[str, Standing]]] = (
         words=True,
     ),
 )
-"""RQ3's ranks, a row a protocol."""
+"""RQ3's ranks, one row per protocol."""

@@ -1,4 +1,4 @@
-"""What the page of a run of the release game says."""
+"""Texts of the page of a release run."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ _ASSUMPTIONS: tuple[Term, ...] = (
 
 
 def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    """Return the page of a run, from its sweep, the lines of `trials.jsonl` and their summary."""
     if QUERIES_SHARE in sweep.scenario.axes:
-        # The paper shares nothing out: its questions and figures are for other runs.
+        # The paper has no queries: its questions and figures are for other runs.
         figures = along_shares(summary)
         own = [Section("figures", "Figures", figures=figures)] if figures else []
     else:
@@ -95,10 +95,8 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
 
 
 def _cards(swept: Swept, summary: Sequence[Line]) -> Iterator[Card]:
-    """Write a card for each protocol and epsilon; controls, in which nothing is guessed, get none."""
-
     def title(cell: Line) -> str:
-        """Name the epsilon that is swept, or else the cell's; a split may leave some of it."""
+        """Return the card's title, with the swept epsilon, or else the cell's; a split may leave some of it."""
         epsilon = number(cell.get("release.epsilon", cell["epsilon"]), 6)
         return f"{protocol_title(cell['protocol'])}, ε = {epsilon}"
 
@@ -140,7 +138,7 @@ def _findings(summary: Sequence[Line]) -> Iterator[str]:
         f"Accuracy went from {min(right):.1f}% to {max(right):.1f}%, the statistical parity gap, as an absolute value, "
         f"from {min(gaps):.1f} to {max(gaps):.1f} points."
     )
-    # As they are, attributes are no guess.
+    # In the clean control the attributes are known, not guessed.
     known = [cell for cell in summary if cell["leakage"] is not None and cell["protocol"] != CLEAN]
     if known:
         most = max(known, key=lambda cell: cell["leakage"] - cell["leakage_baseline"])
@@ -152,7 +150,7 @@ def _findings(summary: Sequence[Line]) -> Iterator[str]:
 
 
 def _studied(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> Iterator[Section]:
-    """Put the paper's questions, and draw its figures; of each part, where something besides its own keys is swept."""
+    """Yield the paper's questions and figures, for each part of the run if other keys than its own are swept."""
     others = [key for key in sweep.scenario.axes if key not in _STUDIED]
     parts: dict[str, list[Line]] = {}
     for line in lines:

@@ -1,4 +1,4 @@
-"""What the developer and the adversary report of a reveal trial, computed again from its messages."""
+"""Recomputation of the developer's and the adversary's reports in a reveal trial from its messages."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from sim.transcripts.messages import Session
 
 
 def comparisons(session: Session) -> Sequence[Compare]:
-    """Give the comparisons for the trials of a session; a base model is trained once for all of them."""
+    """Return the comparisons for the trials of a session; a base model is trained once for all of them."""
     return (partial(statistics.compare, base=BaseModel(session)), loss_test.compare)

@@ -1,4 +1,4 @@
-"""The base model of the reveal game's developer, as far as it is known from what was dealt."""
+"""The base model of the reveal game's developer, as far as the deal determines it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from sim.transcripts.messages import Cards, Session
 
 
 class BaseModel:
-    """Gives the base model's scores in the trials of a session, and trains it once for each training table."""
+    """The base model's scores in the trials of a session; it is trained once for each training table."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._trained: dict[str, Model] = {}
 
     def scores(self, dealt: Cards, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
-        """Give its scores on the test set, shape (people,), and how far they may be from those that the developer had.
+        """Return the scores, (people,), and their largest distance from the developer's; None without a stored table.
 
-        None where its training table is not stored. ``rows``, of shape (models, people), are what was predicted, the
-        first query first.
+        `rows`, (models, people), are the predictions, the first query first.
         """
         cards, digest = dealt.arrays or {}, dealt.deal.training_digest
         if "features" not in cards:

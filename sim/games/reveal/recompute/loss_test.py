@@ -1,4 +1,4 @@
-"""What the adversary reports: its loss test, which follows from the answers it got. Its guesses are its own."""
+"""Recomputation of the adversary's loss test from the answers it got."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.transcripts.messages import TrialMessages
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
-    """Compare its accuracies on both groups."""
+    """Compare the adversary's accuracies on both groups."""
     dealt, submitted = trial.cards.get("AdversaryDeal"), trial.submissions.get("SubmitLossTest")
     if dealt is None or submitted is None:
         return

@@ -1,8 +1,4 @@
-"""What the developer reports of its models in the reveal game.
-
-It follows from the same predictions as compliance's gaps, and from the base model, which is trained again where no
-message has its scores.
-"""
+"""Recomputation of the developer's figures about its models in the reveal game, training the base model if needed."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from sim.transcripts.messages import TrialMessages
 
 
 def compare(findings: Findings, trial: TrialMessages, base: BaseModel) -> None:
-    """Compare how many queries there were, how right the models are, and how far they are from the base model."""
+    """Compare the number of queries, the models' accuracies, and their distance from the base model."""
     dealt, submitted = trial.cards.get("DeveloperDeal"), trial.submissions.get("SubmitReveal")
     if dealt is None or submitted is None:
         return
@@ -53,7 +49,7 @@ def compare(findings: Findings, trial: TrialMessages, base: BaseModel) -> None:
     scores, slack = known
     if request.HasField("accuracy_base"):
         share = float(accuracy(scores, dealt.arrays["labels"]))
-        # Whether a score of just about 1/2 is a yes, another processor may decide otherwise.
+        # A score close to 1/2 may be decided differently on another processor.
         unsure = float(np.mean(np.abs(scores - 0.5) <= slack)) if slack else 0.0
         findings.between(where, f"{place}: accuracy_base", request.accuracy_base, share - unsure, share + unsure)
     change = float(np.abs(metric_rows - scores).max(initial=0.0))

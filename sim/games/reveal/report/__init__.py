@@ -1,1 +1,1 @@
-"""What a run of the reveal game comes to, for people."""
+"""Report of a reveal run: its page, and its tables for a terminal."""

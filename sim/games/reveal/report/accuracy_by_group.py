@@ -1,4 +1,4 @@
-"""What the adversary outside found: how differently the released model treats the two groups."""
+"""Results of the outside adversary: the released model's accuracy on each group."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class LossTestRow:
 
     Attributes
     ----------
-    data : the swept values that the data depend on; empty where none is swept.
-    models : how many distinct trials it was made in: what is asked about fairness afterwards does not change the model.
+    data : swept values that the data depend on; empty where none is swept.
+    models : number of distinct trials: fairness queries made afterwards do not change the model.
     advantaged, disadvantaged : share of right decisions on each group's public rows, in percent.
     gap : mean size of their difference, in points.
     """
@@ -30,7 +30,7 @@ class LossTestRow:
 
 
 def loss_test_rows(cells: Sequence[ReportCell]) -> tuple[LossTestRow, ...]:
-    """Gather the loss test over the cells. Cells that share data share trials' models, which count once."""
+    """Return the loss tests over the cells. Cells with the same data share trials' models, which count once."""
     found: dict[str, set[tuple[int, float, float]]] = {}
     for cell in cells:
         # The released model depends on the data and on the seed, not on the audit.

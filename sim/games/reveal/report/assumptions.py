@@ -1,4 +1,4 @@
-"""What was assumed in a run of the reveal game, and what was and was not protected."""
+"""Assumptions of a reveal run, and the protection that it did and did not have."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _TERMS: Mapping[str, str] = {
         "disadvantaged group; “one person known”, when it learns one person's group from elsewhere."
     ),
 }
-"""In their order; what is empty depends on the run."""
+"""Terms in their order; empty texts depend on the run."""
 
 _NO_QUERY = (
     "What the developer reaches before asking: {unasked}. Only leakage above it shows that answers gave something "
@@ -71,7 +71,7 @@ _EPSILON = (
 
 
 def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[Term]:
-    """Name what was assumed, and what was and was not protected: a term, and what to know about it."""
+    """Yield each assumption or limit of protection: a term and its explanation."""
     scenarios = [cell.scenario for cell in sweep.cells]
     noisy = any(math.isfinite(scenario.epsilon) for scenario in scenarios)
     by_seed = sweep.scenario.scenario.secret == "seed"  # noqa: S105 - the name of a mode
@@ -117,7 +117,7 @@ def _attacks(scenarios: Sequence[RevealScenario]) -> str:
 
 
 def _in_plain_words(scenarios: Sequence[RevealScenario]) -> str:
-    """Say what epsilon allows, and what a batch gives away at most by `compliance.answers.exposure`."""
+    """Return epsilon's guarantee in words, and the largest leakage of a batch by `compliance.answers.exposure`."""
     finite = [scenario for scenario in scenarios if math.isfinite(scenario.epsilon)]
     epsilons = sorted({scenario.epsilon for scenario in finite})
     limits = [f"{100 * one_person(epsilon):.3g}% at ε = {number(epsilon, 6)}" for epsilon in epsilons]
@@ -129,7 +129,7 @@ def _in_plain_words(scenarios: Sequence[RevealScenario]) -> str:
     for scenario in finite:
         n, m = scenario.data.test_size, scenario.developer.queries
         if n is None or n < 3 or not isinstance(m, int) or METRICS[scenario.compliance.metric].labelled:
-            continue  # how many the metric looks at is not known here
+            continue  # the size of the metric's stratum is not known here
         n0 = scenario.data.n0
         shares = DEFAULT_SHARES if n0 is None else Shares(n0 / n, n0 / n)
         asked = scenario.compliance

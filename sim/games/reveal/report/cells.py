@@ -1,4 +1,4 @@
-"""The cells of a run: what each combination of swept values came to, with intervals."""
+"""The cells of a reveal run: the results of each combination of swept values, with intervals."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ from sim.scenarios.sweep import Sweep
 
 @dataclass(frozen=True)
 class ReportCell:
-    """A cell that at least one trial was played of.
-
-    ``scenario`` has the swept values in place, ``summary`` is its entry of the run's summary, and ``trials`` are its
-    lines of ``trials.jsonl``.
-    """
+    """A cell with at least one played trial: its scenario with swept values, its summary, and its trials' lines."""
 
     swept: Mapping[str, Any]
     scenario: RevealScenario
@@ -41,7 +37,7 @@ class ReportCell:
 
     @property
     def queries(self) -> int:
-        """m, without the size query."""
+        """Number of metric queries, m, without the size query."""
         return int(self.summary["queries"])
 
     @property
@@ -56,7 +52,7 @@ class ReportCell:
 
     @property
     def noise(self) -> str:
-        """Its mechanism and budget, in words."""
+        """The mechanism and the budget, in words."""
         return f"{MECHANISMS[self.mechanism].title}, ε = {number(self.epsilon, 6)}" if self.noisy else "exact answers"
 
     @property
@@ -71,52 +67,52 @@ class ReportCell:
 
     @property
     def gain(self) -> Estimate:
-        """What the answers added, trial by trial, in points."""
+        """Gain of leakage from the answers, trial by trial, in points."""
         return estimate([trial["leakage"] - trial["baseline_leakage"] for trial in self.trials], POINTS)
 
     @property
     def majority(self) -> float:
-        """How many people naming the larger group for everybody gets right."""
+        """Mean number of people guessed right by naming the larger group for everybody."""
         return float(np.mean([max(trial["n0"], trial["n1"]) for trial in self.trials]))
 
     @property
     def targeted(self) -> float:
-        """How many people the strategy set out to reveal."""
+        """Mean number of people that the strategy aims at."""
         return float(np.mean([trial["targeted"] for trial in self.trials]))
 
     @cached_property
     def sure(self) -> Sure | None:
-        """How sure the developer was of everybody, in all trials; None where its strategy reckons with nothing such."""
+        """The developer's confidence about all people of all trials; None where the strategy computes none."""
         return sure_of(self.trials)
 
     @property
     def trace(self) -> Mapping[str, Any] | None:
-        """What was kept of its first trial, for figures."""
+        """The trace of the cell's first trial, for figures."""
         return next((trial["trace"] for trial in self.trials if trial.get("trace")), None)
 
     def printed(self, key: str) -> float | None:
-        """Give a number that a paper printed of it, if one did."""
+        """Return a number that a paper printed about the cell, or None."""
         return getattr(self.paper, key, None)
 
     def mean(self, key: str) -> float:
-        """Average a field over the trials."""
+        """Return the mean of a field over the trials."""
         return float(np.mean([trial[key] for trial in self.trials]))
 
 
 def rank(cell: ReportCell) -> tuple[float, ...]:
-    """Order cells by how much the developer found out, the most first; of those alike, the fewest answers first."""
+    """Return a sort key: most leakage first, then fewest answers."""
     if cell.targeted == 1:
         return (-cell.summary["targeted_rate"], cell.epsilon)
     return (-cell.leakage.mean, cell.summary["answers_most"], cell.epsilon)
 
 
 def target_rate(entry: Mapping[str, Any]) -> Estimate:
-    """Give the share of trials that were right about the one person aimed at, in percent, from a cell's summary."""
+    """Return the share of trials that were right about the one person aimed at, in percent, from a cell's summary."""
     return Estimate(*(entry[f"targeted_{key}"] for key in ("rate", "low", "high"))).mapped(lambda share: 100 * share)
 
 
 def report_cells(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mapping[str, Any]]) -> tuple[ReportCell, ...]:
-    """Sort the trials into cells, in the order of the run's summary."""
+    """Return the cells with their trials, in the order of the run's summary."""
     made = []
     for entry in summary:
         swept = {key: entry[key] for key in sweep.scenario.axes}
@@ -127,10 +123,10 @@ def report_cells(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mappin
 
 
 def worthless(cell: ReportCell) -> bool:
-    """Tell whether what was read from answers is worse than the guess before asking, as far as trials can tell."""
+    """Return whether the guess from answers is worse than the one before any query, as far as trials can tell."""
     return cell.targeted > 1 and cell.gain.sign < 0
 
 
 def best_attacks(cells: Sequence[ReportCell]) -> list[ReportCell]:
-    """Choose, for each mechanism and epsilon, the cell in which the developer found out most."""
+    """Return, for each mechanism and epsilon, the cell with the most leakage."""
     return best_of_each(cells, lambda cell: (cell.mechanism if cell.noisy else "exact", cell.epsilon), rank)

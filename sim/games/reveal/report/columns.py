@@ -1,4 +1,4 @@
-"""What is measured in a run of the reveal game, column by column."""
+"""Columns of the tables of a reveal run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ LEAKAGE: Measure[Line] = Measure("leakage", unit="%", about=_ABOUT, scale=(50.0,
 
 
 def _told(key: str) -> Callable[[ReportCell], Any]:
-    """Find a number that the summary may have."""
     return lambda cell: cell.summary.get(key)
 
 
@@ -44,7 +43,7 @@ def _if_noisy(of: Callable[[ReportCell], Any]) -> Callable[[ReportCell], Any]:
 
 
 def _person_risk(sure: Sure | None) -> Estimate | None:
-    """Give the share that is named, in percent; how sure the attack has to be is taken for known."""
+    """Return the share that is named, in percent; the interval treats the required confidence as known."""
     if sure is None or sure.named is None:
         return None
     people = int(sure.disadvantaged.sum())
@@ -56,7 +55,6 @@ def _spent_whole(cell: ReportCell) -> bool:
 
 
 def _own_accuracy(cells: Cells) -> str | None:
-    """Give h0's accuracy, in percent, where it is one for all cells."""
     texts = {number(_percent("accuracy_base")(cell)) for cell in cells}
     return texts.pop() if len(texts) == 1 else None
 
@@ -83,7 +81,7 @@ _ASKED: tuple[Measure[ReportCell], ...] = (
 
 
 def _guessed(cells: Cells) -> Iterator[Measure[ReportCell]]:
-    """Give the columns of the developer's guess; which there are, and what they are called, follows from the cells."""
+    """Yield the columns of the developer's guess; their number and titles depend on the cells."""
     features = any("leakage_features" in cell.summary for cell in cells)
     people = span({trial["n"] for cell in cells for trial in cell.trials})
     yield Measure(
@@ -241,7 +239,7 @@ TESTS: tuple[Measure[LossTestRow], ...] = (
 
 
 def swept_in(axes: Sequence[str]) -> Swept:
-    """Give what tells cells apart; what a strategy decides itself, or is usual, is not in a cell's name."""
+    """Return the keys that distinguish the cells; a name leaves out values that are usual or the strategy's own."""
 
     def write(cell: Mapping[str, Any], key: str) -> str:
         if key == "developer.queries" and cell[key] in ("needed", "n", "n-1"):
@@ -255,7 +253,7 @@ def swept_in(axes: Sequence[str]) -> Swept:
 
 
 def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Iterator[Sheet[Any]]:
-    """Lay out what was measured, a row a cell; answers until everybody was known; the loss test."""
+    """Yield the tables of cells, the paper's figures, answers until everybody was known, and the loss test."""
     cells = report_cells(sweep, lines, summary)
     if not cells:
         return

@@ -1,4 +1,4 @@
-"""A page for a class, of a run: who is found out, by mechanism, epsilon and number of questions."""
+"""A page for a class about a run: the people found out, by mechanism, epsilon and number of queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PEOPLE_MAX = 100
 
 
 def lesson(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> str:
-    """Write the page, from a run's sweep, the lines of its trials and what they come to."""
+    """Return the page, from a run's sweep, the lines of its trials and their summary."""
     if not isinstance(sweep.scenario, RevealScenario) or set(sweep.scenario.axes) != set(AXES):
         raise UserError(f"a lesson is of a run of the reveal game that sweeps {', '.join(AXES)} and no more")
     mechanisms, epsilons, queries = (list(dict.fromkeys(cell.swept[axis] for cell in sweep.cells)) for axis in AXES)

@@ -1,4 +1,4 @@
-"""What a paper printed of cells of the reveal game, beside what was measured."""
+"""A paper's printed figures about cells of the reveal game, compared with the measured ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.report.reproduction import Comparison, region
 from sim.scenarios.sweep import Sweep
 
 _LEAKAGE, _PEOPLE, _FACTOR = 5.0, 0.025, 2.0
-"""Within how many points, how much of all people, and by which factor ours counts as the same."""
+"""Margins within which figures match: leakage in points, people as a share of all, errors as a factor."""
 
 _MARGINS = (
     f"{_LEAKAGE:g} points of leakage, 1 of {1 / _PEOPLE:.0f} people, a factor of {_FACTOR:g} of an average error. "
@@ -27,7 +27,7 @@ _MARGINS = (
 
 
 def table(sweep: Sweep, cells: Sequence[ReportCell]) -> Sheet[Comparison]:
-    """Lay out printed figures beside ours."""
+    """Return the table of printed figures and ours."""
     played = [{**cell.summary, "lines": cell.trials} for cell in cells]
     rows = reproduction.comparisons(sweep, played, _beside)
     swept = Swept(sweep.scenario.axes, silent=("own",))
@@ -43,7 +43,7 @@ def _beside(figure: RevealFigure, cell: Line) -> Iterator[Comparison]:
         ours = estimate([line["recovered"] for line in lines], (0, cell["n"]))
         within = region(figure.recovered, None, _PEOPLE * cell["n"])
         yield Comparison("people right", f"{figure.recovered:g}", within, ours)
-    # Of Cauchy noise, which has no mean, the median.
+    # Cauchy noise has no mean: compare the median.
     key = "query_error_median" if cell["mechanism"] == "conceal" else "query_error_mean"
     errors = [line[key] for line in lines if line.get(key)]
     if figure.query_error_mean and errors:

@@ -1,4 +1,4 @@
-"""How many answers were asked, and how many exact ones it took until everybody was known."""
+"""The number of answers of a trial, and the number of exact answers until everybody was known."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sim.report.notation import number, setting
 
 @dataclass(frozen=True)
 class UntilKnown:
-    """Cells without noise that are alike in all but the number of queries.
+    """Cells without noise that differ in the number of queries only.
 
     Attributes
     ----------
-    played : what tells these cells from others: swept values by dotted key, as they are written.
-    fewest : the fewest answers, size query included, with which everybody was known in every trial; where the strategy
-        stops by itself, the most that a trial took. None where no number that was tried was enough.
-    tried : the most answers that were tried.
-    bound : no strategy can do with fewer: log2 C(n, n0) over the bits of an answer.
-    printed : for how many queries a paper prints that everybody was known; without the size query.
+    played : swept values that distinguish these cells from others, as text by dotted key.
+    fewest : fewest answers, size query included, with which everybody was known in every trial; for a strategy that
+        stops by itself, the most of any trial. None where no number tried was enough.
+    tried : most answers tried.
+    bound : theoretical minimum for any strategy, log2 C(n, n0) over the bits of an answer.
+    printed : number of queries, without the size query, for which a paper prints that everybody was known.
     """
 
     played: Mapping[str, str]
@@ -32,23 +32,19 @@ class UntilKnown:
 
 
 def as_needed(cell: ReportCell) -> bool:
-    """Say whether the strategy itself decided how many answers to ask for."""
+    """Return whether the strategy itself decided the number of answers."""
     given, numbers = cell.scenario.queries, {trial["queries"] for trial in cell.trials}
     return given == "needed" or len(numbers) > 1 or (isinstance(given, int) and numbers != {given})
 
 
 def asked(cell: Mapping[str, Any]) -> str:
-    """Write how many answers a trial took, size queries counted: on average, and at most."""
+    """Return as text the number of answers of a trial, size queries included: mean and maximum."""
     mean, most = cell["answers"], cell["answers_most"]
     return f"{most:,}" if mean == most else f"{number(mean)} ≤{most:,}"
 
 
 def until_known(cells: Sequence[ReportCell]) -> tuple[UntilKnown, ...]:
-    """Find for each strategy the fewest exact answers with which everybody was known in every trial.
-
-    Cells with noise are left out. There are no rows where there is nothing to compare: a single cell, or nobody who
-    ever knew everybody.
-    """
+    """Return each strategy's fewest exact answers with everybody known in every trial; empty without a comparison."""
     exact = [cell for cell in cells if not cell.noisy and "answers_bound" in cell.summary]
     groups: dict[tuple[tuple[str, str], ...], list[ReportCell]] = {}
     for cell in exact:

@@ -1,4 +1,4 @@
-"""What the page of a run of the reveal game says."""
+"""Texts of the page of a reveal run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sim.scenarios.sweep import Sweep
 _COIN = 50.0
 _EQUALLY = "counting both groups equally"
 _SAID = ("developer.queries", "compliance.epsilon", "compliance.mechanism")
-"""What sentences say of a cell anyway."""
+"""Keys that a finding's sentence states anyway."""
 
 _LOSS_TEST = (
     "The adversary outside had public rows of either group and the answers of the developer’s released model, and "
@@ -45,7 +45,7 @@ _LOSS_TEST = (
 
 
 def page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    """Return the page of a run, from its sweep, the lines of `trials.jsonl` and their summary."""
     cells = report_cells(sweep, lines, summary)
     colours = {name: look.colour for name, look in looks(cell.mechanism for cell in cells).items()}
     one = all(cell.targeted == 1 for cell in cells)
@@ -72,7 +72,6 @@ def _sections(
 
 
 def _settings(sweep: Sweep, cells: Sequence[ReportCell]) -> list[Term]:
-    """List how it was played: what one thing had throughout, and what took several values."""
     scenarios = [cell.scenario for cell in sweep.cells]
     written = any(one.compliance.precision != "float64" for one in scenarios)
     sampled = any(one.developer.public_sample for one in scenarios)
@@ -128,7 +127,7 @@ def _card(cell: ReportCell, colour: str) -> Card:
     useless = " Read this way, the answers were of no use: it knew more without them." if worthless(cell) else ""
     text = f"With at most {asked} the attacker is right about {reached}{useless} {_error(cell)}"
     alt = f"{_EQUALLY.capitalize()}: from {before:.0f}% before asking to {leakage:.0f}%, on a scale from 50% to 100%"
-    # A reading that went wrong may be worse than a coin.
+    # A wrong reading may be worse than a coin.
     bar = Bar.on((_COIN, 100.0), before, leakage, (f"{_COIN:.0f}%: a coin", "100%: everybody"), alt)
     return Card(title, text, bar, colour)
 
@@ -141,7 +140,6 @@ def _error(cell: ReportCell) -> str:
 
 
 def _played(sweep: Sweep, trials: Sequence[Line]) -> str:
-    """Say what was played, and who held what."""
     scenarios = [cell.scenario for cell in sweep.cells]
     if not trials:
         planned = sum(scenario.scenario.trials for scenario in scenarios)
@@ -172,11 +170,10 @@ def _played(sweep: Sweep, trials: Sequence[Line]) -> str:
 
 
 def _happened(cells: Sequence[ReportCell], attribute: str) -> Iterator[str]:
-    """Say what happened, a finding a paragraph."""
     for noisy, noise in ((False, "without noise"), (True, "with noise")):
         alike = [cell for cell in cells if cell.noisy is noisy]
         if alike:
-            # Of several that leaked alike, the one with the fewest answers.
+            # Among equal leakages, the one with the fewest answers.
             top = min(alike, key=rank)
             best = "best rate" if top.targeted == 1 else "highest leakage"
             which = f"the {best} of {len(alike)} cells {noise}" if len(alike) > 1 else ""
@@ -191,7 +188,7 @@ def _happened(cells: Sequence[ReportCell], attribute: str) -> Iterator[str]:
 
 
 def _answers(cell: ReportCell) -> str:
-    # Where the strategy decides how many to ask, the size query is one of them.
+    # Where the strategy decides the number, the size query is included.
     most = cell.summary["answers_most"] if as_needed(cell) else cell.queries
     at_most = "at most " if as_needed(cell) else ""
     if not cell.noisy:
@@ -227,14 +224,13 @@ def _people(cell: ReportCell) -> str:
 
 
 def _often(hits: int, trials: int) -> str:
-    """Write in how many trials something happened, and between what shares of trials it may."""
     found = share(hits, trials)
     interval = "" if found.low is None else f" (95% interval {found.ends(0)}% of trials)"
     return f"{hits:,} of {plural(trials, 'trial')}{interval}"
 
 
 def _verdict(cell: ReportCell) -> str:
-    """Compare leakage with the guess before asking, trial by trial, and claim no more than the interval does."""
+    """Return a comparison of leakage with the guess before any query, which claims no more than the interval does."""
     gain = cell.gain
     if gain.low is None or gain.high is None:
         return f"Fewer than {FEWEST} trials say nothing about what the answers added."

@@ -1,1 +1,1 @@
-"""What a run of the training game comes to: the page, and the table in a terminal."""
+"""Report of a training run: its page, and its tables for a terminal."""

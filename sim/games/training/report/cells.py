@@ -1,8 +1,4 @@
-"""The cells of a run of the training game: what they are called, and what was measured of them.
-
-Also which cells no other beats in accuracy, in risk difference and in what is promised, and what each practice changes
-against plain training, trial by trial.
-"""
+"""The cells of a training run: names, measures, domination, and changes by practices against plain training."""
 
 from __future__ import annotations
 
@@ -34,11 +30,11 @@ _NAMED = 6
 
 PRACTICE = "training.practice"
 GROUPS = ("disadvantaged", "advantaged")
-"""In the order in which a pair of figures has them."""
+"""The order of a pair of figures."""
 
 
 def attribute(data: TrainingData) -> tuple[str, str]:
-    """Name the protected attribute, and its groups: what is asked for, or else what the table has by default."""
+    """Return the names of the protected attribute and of its groups: the scenario's, or the table's defaults."""
     if data.source == CASE_STUDY:
         return "group", "the large group advantaged, the small one disadvantaged"
     known = SHIPPED.get(data.source) or next(
@@ -51,7 +47,7 @@ def attribute(data: TrainingData) -> tuple[str, str]:
 
 
 def value_text(cell: Line, key: str) -> str:
-    """Write a swept value."""
+    """Return a swept value as text."""
     if key == "training.holds_protected":
         return "held" if cell[key] else "told" if cell["asked"] else MISSING
     if key == "training.strength" and cell[key] == 0:
@@ -60,46 +56,46 @@ def value_text(cell: Line, key: str) -> str:
 
 
 def swept_in(axes: Sequence[str]) -> Swept:
-    """Give what tells cells apart; what leaves a model as it is without it is not in a cell's name."""
+    """Return the keys that distinguish the cells; a name leaves out values that do not change a model."""
     return Swept(axes, _HEADS, value_text, silent=(MISSING, _OWN, number("inf")))
 
 
 def name_of(axes: Sequence[str], cell: Line) -> str:
-    """Name a cell in a few words."""
+    """Return a short name of a cell."""
     return swept_in(axes).name(cell) or str(cell["model"])
 
 
 def named(cells: Sequence[str]) -> str:
-    """List the names of cells, of many the first few."""
+    """Return the first names of cells, and the number of further ones."""
     more = f"; and {len(cells) - _NAMED} more" if len(cells) > _NAMED else ""
     return "; ".join(cells[:_NAMED]) + more
 
 
 def kind_of(axes: Sequence[str], cell: Line) -> str:
-    """Say what figures tell cells apart by: the first swept word, mostly the model; nothing where it is swept alone."""
+    """Return the first swept word of a cell, mostly the model, which figures distinguish; empty for a single axis."""
     words = [key for key in axes if is_word(cell[key]) and key != "training.epsilon"]
     return value_text(cell, words[0]) if words and len(axes) > 1 else ""
 
 
 def models_of(summary: Sequence[Line]) -> list[Line]:
-    """Keep the cells in which a model was trained."""
+    """Return the cells with a trained model."""
     return [cell for cell in summary if cell["model"] != RATES]
 
 
 def rates_of(summary: Sequence[Line]) -> list[Line]:
-    """Keep the cells in which only the groups' rates were asked for."""
+    """Return the cells in which only the groups' rates were requested."""
     return [cell for cell in summary if cell["model"] == RATES]
 
 
 accuracy_of = interval_of("accuracy")
-"""Give the mean accuracy, in [0, 1], with its interval where there are trials enough."""
+"""Mean accuracy of a cell, in [0, 1], with its interval where there are enough trials."""
 
 gap_of = interval_of("gap")
-"""Give the mean risk difference, likewise, in [-1, 1]: the advantaged group's rate less the disadvantaged one's."""
+"""Mean risk difference, in [-1, 1], likewise: the advantaged group's rate less the disadvantaged one's."""
 
 
 def distance_of(cell: Line) -> Estimate:
-    """Give the absolute value of the mean risk difference, and the interval of such values."""
+    """Return the absolute value of the mean risk difference, and the interval of such values."""
     gap = gap_of(cell)
     if gap.low is None or gap.high is None:
         return Estimate(abs(gap.mean))
@@ -108,36 +104,32 @@ def distance_of(cell: Line) -> Estimate:
 
 
 def of_group(cell: Line, key: str, group: int) -> Estimate | None:
-    """Give a group's mean rate, such as ``accuracies``; None where no test row shows it."""
+    """Return a group's mean rate, such as `accuracies`; None where no test row shows it."""
     mean = cell[key][group]
     return None if mean is None else Estimate(mean, cell[f"{key}_low"][group], cell[f"{key}_high"][group])
 
 
 def promised_of(cell: Line) -> float:
-    """Give the epsilon that records are promised; infinite for nothing.
-
-    To three digits: accountants end a hair below what they were asked for, and no model is better for that.
-    """
+    """Return the epsilon promised to records, infinite for none, to three digits: accountants end slightly low."""
     return float(f"{as_float(cell['promised']):.3g}")
 
 
 OF = ("overall", *GROUPS)
-"""Whose accuracy: everybody's, or a group's."""
+"""The people whose accuracy is meant: everybody, or a group."""
 
 MEANS = (
     "Dominated: another cell's means are at least as good in {what}, and better in one of them. Means are compared, "
     "and a few trials more may change that. Where the intervals settle it, so that the worst ends of another cell's "
     "95% intervals are at least as good as the best ends of this one's, a cell is clearly dominated."
 )
-"""What a page says of it, ``what`` being the coordinates."""
+"""A page's explanation of domination; `what` is the list of coordinates."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A cell, and whether others beat it: its accuracy, of everybody or of a group, and its absolute risk difference.
+    """A cell with its accuracy (everybody's or a group's), absolute risk difference and domination.
 
-    It is ``dominated`` by the means of another cell, and ``clear`` where it is so whatever the means are within the
-    intervals. ``epsilon`` is promised to records.
+    `dominated`: by the means of another cell; `clear`: for all means within the intervals.
     """
 
     cell: Line
@@ -150,15 +142,12 @@ class Placed:
 
     @property
     def verdict(self) -> str:
-        """Say it in a word or two."""
+        """The domination in words."""
         return "on the front" if not self.dominated else "clearly dominated" if self.clear else "dominated"
 
 
 def placed(axes: Sequence[str], cells: Sequence[Line], of: str = OF[0], *, private: bool) -> list[Placed]:
-    """Find which cells of models are dominated, among those that have the accuracy that is asked for: one of `OF`.
-
-    ``private`` says whether what is promised counts, too.
-    """
+    """Return the cells with the accuracy `of`, each with its domination; `private`: whether epsilon counts, too."""
     there = [(cell, found) for cell in cells if (found := _accuracy(cell, of)) is not None]
     rows = [(found, distance_of(cell), -promised_of(cell) if private else 0.0) for cell, found in there]
     means = dominated([(found.mean, -gap.mean, cost) for found, gap, cost in rows])
@@ -175,11 +164,10 @@ def _accuracy(cell: Line, of: str) -> Estimate | None:
     return accuracy_of(cell) if of == OF[0] else of_group(cell, "accuracies", GROUPS.index(of))
 
 
-def _ends(found: Estimate) -> Range:
-    """Give the interval; without one, a mean is anywhere."""
-    if found.low is None or found.high is None:
+def _ends(interval: Estimate) -> Range:
+    if interval.low is None or interval.high is None:
         return -math.inf, math.inf
-    return found.low, found.high
+    return interval.low, interval.high
 
 
 _MEASURED: tuple[Callable[[Line], float], ...] = (
@@ -191,11 +179,7 @@ _MEASURED: tuple[Callable[[Line], float], ...] = (
 
 @dataclass(frozen=True)
 class Change:
-    """A practice's cell, and what it has more than plain training, on the same splits of the table.
-
-    That is of the accuracy, of the absolute risk difference, and of the disadvantaged group's accuracy; None where
-    plain was not played, or no trial in common.
-    """
+    """A practice's cell, and its differences from plain training on the same splits; None without a common trial."""
 
     cell: Line
     accuracy: Estimate | None
@@ -204,7 +188,7 @@ class Change:
 
 
 def changes(axes: Sequence[str], cells: Sequence[Line], lines: Sequence[Line]) -> list[Change]:
-    """Hold each cell of a model against the one that differs in the practice alone: plain."""
+    """Return each cell's changes against the cell that differs in the practice alone, plain training."""
     found = []
     for cell in cells:
         own, plain = (_trials(axes, one, lines) for one in (cell, {**cell, PRACTICE: PLAIN}))

@@ -1,4 +1,4 @@
-"""What is measured in a run of the training game, column by column."""
+"""Columns of the tables of a training run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RATES = {"accuracies": "accuracy", "false_positives": "false-positive rate", "po
 
 
 def verdict(cell: Line) -> str:
-    """Hold the epsilon that canaries refute against what is promised."""
+    """Return the comparison of the epsilon that canaries refute with the promised one."""
     promised = promised_of(cell)
     if math.isinf(promised):
         return NOTHING
@@ -51,7 +51,6 @@ def verdict(cell: Line) -> str:
 
 
 def _promised_text(one: Placed) -> str:
-    """Write the epsilon that records are promised; of groups that are promised different ones, both."""
     both = one.cell["promised_groups"]
     groups = f" ({number(both[0])}, {number(both[1])})" if both else ""
     return f"{number(one.epsilon)}{groups}"
@@ -196,12 +195,12 @@ _STEPS = (
 
 
 def swept_notes(axes: Sequence[str]) -> tuple[str, ...]:
-    """Say what the columns of swept keys mean that do not say it themselves."""
+    """Return the notes on columns of swept keys that need an explanation."""
     return tuple(note for key, note in _SWEPT.items() if key in axes)
 
 
 def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Iterator[Sheet[Any]]:
-    """Lay out the models, the paper's figures, groups, practices, told rates and canaries."""
+    """Yield the tables of models, the paper's figures, groups, practices, told rates and canaries."""
     axes, models = sweep.scenario.axes, models_of(summary)
     swept = swept_in(axes)
     if models:

@@ -34,10 +34,7 @@ _AXES = ("risk difference, as an absolute value: less is fairer", "accuracy")
 
 
 def tradeoff(axes: Sequence[str], cells: Sequence[Placed], look: Mapping[str, Look]) -> Figure:
-    """Draw accuracy against risk difference, a mark for each kind of cell, of at least one cell.
-
-    ``look`` has each kind, as `kind_of` names it; cells are placed by accuracy and risk difference alone.
-    """
+    """Draw accuracy against risk difference, a mark per cell; `look` is by `kind_of`. There must be a cell."""
     kinds = dict.fromkeys(kind_of(axes, one.cell) for one in cells)
     first = next(iter(kinds))
     rest = [key for key in axes if not first or value_text(cells[0].cell, key) != first]
@@ -82,11 +79,11 @@ def _point(one: Placed, label: str, look: Look) -> Point:
 
 
 _MOST = 30
-"""So many cells are drawn by group; of more, those on the front."""
+"""Most cells drawn by group; with more, only those on the front are."""
 
 
 def by_group(front: Sequence[Placed]) -> Figure:
-    """Draw what models do to each group: accuracy and false positives, a row a cell."""
+    """Draw each group's accuracy and false positives, one row per cell."""
     drawn = front if len(front) <= _MOST else [one for one in front if not one.dominated]
     panels = [
         Panel(told, {g: [(one.name, of_group(one.cell, key, i)) for one in drawn] for i, g in enumerate(GROUPS)})
@@ -99,7 +96,7 @@ def by_group(front: Sequence[Placed]) -> Figure:
 
 
 def canaries(axes: Sequence[str], cells: Sequence[Line]) -> Figure:
-    """Draw the epsilon that canaries refute beside the promised one, a row a cell."""
+    """Draw the epsilon that canaries refute and the promised one, one row per cell."""
     series = {
         told: [(name_of(axes, cell), None if math.isinf(of(cell)) else Estimate(of(cell))) for cell in cells]
         for told, of in (("refuted", lambda cell: cell["epsilon_refuted"]), ("promised", promised_of))
@@ -108,9 +105,9 @@ def canaries(axes: Sequence[str], cells: Sequence[Line]) -> Figure:
     return dot_plot("canaries", "ε that canaries refute, and ε promised", caption, [Panel("ε", series, level=0.0)])
 
 
-def practices(axes: Sequence[str], told: Sequence[Change]) -> Iterator[Figure]:
-    """Draw what practices change, a row a cell; nothing where none was played beside plain training."""
-    shown = [one for one in told if one.accuracy is not None]
+def practices(axes: Sequence[str], changed: Sequence[Change]) -> Iterator[Figure]:
+    """Draw the changes by practices, one row per cell; no figure where none can be compared with plain training."""
+    shown = [one for one in changed if one.accuracy is not None]
     titles = {"accuracy": "accuracy", "minority": f"{GROUPS[0]}: accuracy", "distance": "|risk difference|"}
     panels = [
         Panel(title, {"": [(name_of(axes, one.cell), getattr(one, key)) for one in shown]}, level=0.0)
@@ -125,8 +122,8 @@ def practices(axes: Sequence[str], told: Sequence[Change]) -> Iterator[Figure]:
         yield dot_plot("practices", title, caption, panels, level="as plain")
 
 
-def rates(told: Sequence[ToldRate], delta: float) -> Figure:
-    """Draw the errors of told rates along the size of the group, beside their laws."""
+def rates(rows: Sequence[ToldRate], delta: float) -> Figure:
+    """Draw the errors of told rates along the size of the group, with their theoretical values."""
     title = "Error of a group's told rate, along its size"
     caption = (
         "Filled: noise, a mark and a line for each ε of A; the line is its law c/n, at the group's mean rate. Hollow "
@@ -136,11 +133,11 @@ def rates(told: Sequence[ToldRate], delta: float) -> Figure:
     text = "; ".join(
         f"{GROUPS[one.group]}, {count(one.people)} people, ε {number(one.epsilon)}: "
         f"noise {number(one.noise, 2)}, sampling {number(one.sampling, 2)}"
-        for one in told
+        for one in rows
     )
-    sizes = np.geomspace(min(one.people for one in told) / 1.5, max(one.people for one in told) * 1.5, 50)
+    sizes = np.geomspace(min(one.people for one in rows) / 1.5, max(one.people for one in rows) * 1.5, 50)
     panels = [
-        Lines(list(_rate_curves(group, told, sizes, delta)), title=f"the {name} group")
+        Lines(list(_rate_curves(group, rows, sizes, delta)), title=f"the {name} group")
         for group, name in enumerate(GROUPS)
     ]
     return line_plot(
@@ -157,21 +154,21 @@ def rates(told: Sequence[ToldRate], delta: float) -> Figure:
     )
 
 
-def epsilon_looks(told: Sequence[ToldRate]) -> dict[float, Look]:
-    """Give each epsilon of A a look, the same in all figures of a page."""
-    epsilons = sorted({one.epsilon for one in told if one.epsilon is not None})
+def epsilon_looks(rows: Sequence[ToldRate]) -> dict[float, Look]:
+    """Return a look for each epsilon of A, the same in all figures of a page."""
+    epsilons = sorted({one.epsilon for one in rows if one.epsilon is not None})
     return dict(zip(epsilons, looks(map(str, epsilons)).values(), strict=True))
 
 
-def _rate_curves(group: int, told: Sequence[ToldRate], sizes: Any, delta: float) -> Iterator[Curve]:
-    own = [one for one in told if one.group == group]
+def _rate_curves(group: int, rows: Sequence[ToldRate], sizes: Any, delta: float) -> Iterator[Curve]:
+    own = [one for one in rows if one.group == group]
     rate = float(np.mean([one.rate for one in own]))
     law = list(zip(sizes, np.sqrt(rate * (1 - rate) / sizes), strict=True))
     yield Curve(law, Look(GREY, ""), "sampling, by its law", style={"lw": 2.6, "alpha": 0.7, "zorder": 1})
-    # Sampling does not depend on epsilon: cells that differ in it were played on the same splits.
+    # Sampling does not depend on epsilon: cells that differ in epsilon share their splits.
     drawn = sorted({(one.people, one.sampling) for one in own if one.sampling > 0})
     yield Curve(drawn, Look(BLACK, "o", hollow=True, size=7), "sampling", joined=False, style={"mew": 1})
-    for epsilon, look in epsilon_looks(told).items():
+    for epsilon, look in epsilon_looks(rows).items():
         noise = np.minimum(noise_scale(epsilon, delta, rate) / sizes, 1)
         points = sorted((one.people, one.noise) for one in own if one.epsilon == epsilon and one.noise > 0)
         yield Curve(list(zip(sizes, noise, strict=True)), look, style={"lw": 1.3, "marker": "", "zorder": 4})

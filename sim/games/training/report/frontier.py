@@ -1,4 +1,4 @@
-"""The Pareto front of a run: what no other cell beats in accuracy, risk difference and epsilon; also by group."""
+"""The Pareto front of a run: the cells that no other beats in accuracy, risk difference and epsilon; also by group."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHORT = "Not dominated: no other cell's means are at least as good in accuracy,
 
 
 def frontier(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Front:
-    """Find the front of a run."""
+    """Return the front of a run; UserError if it has no models."""
     axes, models = sweep.scenario.axes, models_of(summary)
     if not models:
         raise UserError('training.model: "rates" trains no model, and a front is one of models')
@@ -60,13 +60,12 @@ def frontier(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Seq
 
 
 def _starred(column: Measure[Placed], front: Sequence[Placed], one: Placed) -> str | None:
-    """Write a group's accuracy, with a star where the cell is on that group's front, too."""
+    """Return a group's accuracy as text, with a star where the cell is on that group's front."""
     own = next((other for other in front if other.name == one.name), None)
     return None if own is None else column.text(one, brief=True) + (" " if own.dominated else "*")
 
 
 def _alone(fronts: Mapping[str, Sequence[Placed]]) -> Iterator[str]:
-    """Name the cells that are on a group's front alone."""
     on = {of: [one.name for one in front if not one.dominated] for of, front in fronts.items()}
     for of in GROUPS:
         if alone := [name for name in on[of] if name not in on[OF[0]]]:

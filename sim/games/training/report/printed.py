@@ -1,4 +1,4 @@
-"""What a paper printed of models, beside what was measured."""
+"""A paper's printed figures about models, compared with the measured ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.report.reproduction import Comparison, region
 from sim.scenarios.sweep import Sweep
 
 _ACCURACY, _RATE = 1.0, 0.02
-"""Within how much of a printed accuracy, and of a risk difference or another rate, ours counts as the same."""
+"""Margins within which figures match: accuracies in points, risk differences and other rates absolute."""
 
 _MARGINS = (
     f"{_ACCURACY:g} point of accuracy, {_RATE:g} of a risk difference or a rate. The margin is for what a paper does "
@@ -24,12 +24,12 @@ _MARGINS = (
 
 
 def comparisons(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> list[Comparison]:
-    """Put a paper's figures beside the cells that they are about."""
+    """Return the comparisons of a paper's figures with the cells that they are about."""
     return reproduction.comparisons(sweep, cells, _beside)
 
 
 def table(axes: Sequence[str], rows: Sequence[Comparison]) -> Sheet[Comparison]:
-    """Lay out printed figures beside ours."""
+    """Return the table of printed figures and ours."""
     return reproduction.beside_ours(rows, lambda cell: name_of(axes, cell), _MARGINS)
 
 
@@ -49,7 +49,6 @@ def _beside(figure: TrainingFigure, cell: Line) -> Iterator[Comparison]:
 def _compared(
     what: str, printed: float | None, sd: float | None, margin: float, ours: Estimate | None, digits: int = 3
 ) -> Iterator[Comparison]:
-    """Put a figure beside ours, where there are both."""
     if printed is not None and ours is not None:
         spread = "" if sd is None else f" ± {sd:g}"
         yield Comparison(what, f"{printed:g}{spread}", region(printed, sd, margin), ours, digits)

@@ -1,28 +1,25 @@
-r"""Rates of groups that are told with noise: how far they are off, by the size of the group.
+r"""Errors of groups' rates that are told with noise, by the size of the group.
 
-**Noise.** The developer asks once for the groups' sums of rows 2y - 1, y being the labels, and their sizes
-(`developer.training.groups.GroupSums.rates`). Compliance adds Gaussian noise to each number, of standard deviation
-
-    sigma = 2 m,
-
-2 being the l2 sensitivity of an answer to one person's A (`compliance.answers.statistics.SENSITIVITY`) and m the
-multiplier at which one asking spends epsilon and delta (`developer.training.play.flip_multiplier`). A group of n people
-of whom a share r has label 1 has the sum (2r - 1) n. With noise e on the sum and f on the size the told rate is
+**Noise.** The developer requests once the groups' sums of rows 2y - 1, y being the labels, and their sizes
+(`developer.training.groups.GroupSums.rates`). Compliance adds Gaussian noise of standard deviation sigma = 2 m to each
+number: 2 is the l2 sensitivity of an answer to one person's A (`compliance.answers.statistics.SENSITIVITY`), and m the
+multiplier at which one request spends epsilon and delta (`developer.training.play.flip_multiplier`). A group of n
+people, a share r of them with label 1, has the sum (2r - 1) n. The told rate, with noise
+e on the sum and f on the size, is
 
     1/2 + ((2r - 1) n + e) / (2 (n + f))  =  r + (e - (2r - 1) f) / (2 n) + terms of order 1/n^2,
 
-so that to first order its error is normal around 0 with the standard deviation
+so to first order its error is normal around 0 with the standard deviation
 
     sigma sqrt(1 + (2r - 1)^2) / (2 n)  =  m sqrt(1 + (2r - 1)^2) / n.
 
 That is the 1/(epsilon n) of [SD]: m is about proportional to 1/epsilon where epsilon is small. It holds while sigma is
 well below n; told rates lie in [0, 1], so no error is above 1.
 
-**Sampling.** The n people are drawn from a table in which the group has rate r; their own rate is off by
+**Sampling.** The n people are drawn from a table in which the group has rate r; their rate is off by
 sqrt(r (1 - r) / n), and by sqrt(1 - n/N) of that where the table has N of them, since nobody is drawn twice.
 
-**Where each dominates.** The two are equal at n = m^2 (1 + (2r - 1)^2) / (r (1 - r)): below it noise is the larger
-error, above it sampling is.
+**Crossing.** The two are equal at n = m^2 (1 + (2r - 1)^2) / (r (1 - r)): noise is larger below, sampling above.
 
 [SD]: "From Statistical Disclosure Control to Fair AI", arXiv 2601.17909.
 """
@@ -48,13 +45,12 @@ class ToldRate:
     Attributes
     ----------
     group : 0 for the disadvantaged one, 1 for the advantaged one.
-    people : of the group, who are trained on.
+    people : number of the group's people trained on.
     rate : their rate of label 1.
-    epsilon : that compliance charges for flips of A; None where the developer holds A, and there is no noise.
+    epsilon : compliance's charge for flips of A; None where the developer holds A, and there is no noise.
     noise, sampling : root mean squares of the errors over the trials.
-    noise_law : the first by the law, at most 1; 0 where there is no noise.
-    sampling_law : the second.
-    crossing : the size at which the laws are equal; 0 where there is no noise, infinite where all have one label.
+    noise_law, sampling_law : their theoretical values; that of noise at most 1, and 0 where there is none.
+    crossing : size at which these are equal; 0 where there is no noise, infinite where all have one label.
     """
 
     group: int
@@ -69,31 +65,28 @@ class ToldRate:
 
     @property
     def noise_is_larger(self) -> bool:
-        """Say whether it was, as measured."""
+        """Whether the measured noise exceeds the sampling error."""
         return self.noise > self.sampling
 
 
 def noise_scale(epsilon: float, delta: float, rate: float) -> float:
-    """Compute the standard deviation of a told rate's noise, times the number of people; see above.
-
-    One asking spends ``epsilon`` and ``delta``, which are of flips of A.
-    """
+    """Return the noise's standard deviation, times the number of people; one request spends epsilon and delta."""
     return flip_multiplier(epsilon, delta, 1) * math.sqrt(1 + (2 * rate - 1) ** 2)
 
 
 def sampling_error(rate: float, people: float) -> float:
-    """Compute the standard deviation of the rate of so many people, drawn independently."""
+    """Return the standard deviation of the rate of this number of people, drawn independently."""
     return math.sqrt(rate * (1 - rate) / people)
 
 
 def crossing(epsilon: float, delta: float, rate: float) -> float:
-    """Compute the size of a group at which noise and sampling err alike; infinite where all have one label."""
+    """Return the size of a group at which noise and sampling errors are equal; infinite where all have one label."""
     spread = rate * (1 - rate)
     return noise_scale(epsilon, delta, rate) ** 2 / spread if spread > 0 else math.inf
 
 
 def told_rates(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> list[ToldRate]:
-    """Take the groups' rates from cells in which they were asked for."""
+    """Return the groups' rates of cells in which they were requested."""
     return [_of(scenario_of(sweep, cell), cell, group) for cell in cells for group in (0, 1)]
 
 
@@ -113,12 +106,12 @@ def _of(scenario: TrainingScenario, cell: Line, group: int) -> ToldRate:
     )
 
 
-def conclusions(told: Sequence[ToldRate]) -> list[str]:
-    """Say where noise and where sampling is the larger error."""
-    noisy = [one for one in told if one.epsilon is not None]
+def conclusions(rates: Sequence[ToldRate]) -> list[str]:
+    """Return findings on the sizes at which noise or sampling is the larger error."""
+    noisy = [one for one in rates if one.epsilon is not None]
     if not noisy:
         return []
-    # An error is as the laws say if the one that they call larger is so as measured.
+    # A cell agrees with the laws if the error that they call larger is the larger one as measured.
     right = sum(one.noise_is_larger == (one.people < one.crossing) for one in noisy)
     return [
         *_crossings([one for one in noisy if one.group == 0]),
@@ -127,7 +120,7 @@ def conclusions(told: Sequence[ToldRate]) -> list[str]:
 
 
 def _crossings(few: Sequence[ToldRate]) -> Iterator[str]:
-    """For each epsilon, at the disadvantaged group's middle rate over its cells."""
+    """Yield a finding for each epsilon, at the disadvantaged group's middle rate over its cells."""
     for epsilon in sorted({one.epsilon for one in few if one.epsilon is not None}):
         sizes, rates = (
             sorted(getattr(one, key) for one in few if one.epsilon == epsilon) for key in ("crossing", "rate")

@@ -1,4 +1,4 @@
-"""What the page of a run of the training game says."""
+"""Texts of the page of a training run."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ ASSUMPTIONS: tuple[Term, ...] = (
 
 
 def page(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    """Return the page of a run, from its sweep, the lines of `trials.jsonl` and their summary."""
     axes, delta = sweep.scenario.axes, sweep.cells[0].scenario.compliance.delta
     sheets = list(tables(sweep, lines, summary))
     rows: defaultdict[str, Sequence[Any]] = defaultdict(tuple, {one.name: one.rows for one in sheets})
@@ -118,10 +118,9 @@ def page(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequenc
 
 
 def _model_cards(axes: Sequence[str], front: Sequence[Placed], look: Mapping[str, Look]) -> Iterator[Card]:
-    """Write a card for each kind of model and each epsilon that records are promised."""
     for one in best_of_each(
         front,
-        # Accountants end a little below what they were asked for.
+        # An accountant's result is slightly below the requested epsilon.
         lambda one: (kind_of(axes, one.cell), number(one.epsilon, 2)),
         lambda one: (one.dominated, -one.accuracy.mean),
     ):
@@ -136,10 +135,9 @@ def _model_cards(axes: Sequence[str], front: Sequence[Placed], look: Mapping[str
         yield Card(f"{kind or one.cell['model']}, {promise}", text, bar, look[kind].colour)
 
 
-def _rate_cards(told: Sequence[ToldRate]) -> Iterator[Card]:
-    """Write a card for each epsilon of A at which groups' rates were told, of the smallest group."""
-    for epsilon, look in figures.epsilon_looks(told).items():
-        one = min((one for one in told if one.epsilon == epsilon and one.group == 0), key=lambda one: one.people)
+def _rate_cards(rates: Sequence[ToldRate]) -> Iterator[Card]:
+    for epsilon, look in figures.epsilon_looks(rates).items():
+        one = min((one for one in rates if one.epsilon == epsilon and one.group == 0), key=lambda one: one.people)
         larger = "noise" if one.noise_is_larger else "sampling"
         text = (
             f"The rate of the {GROUPS[0]} group of {count(one.people)} people is told with noise of "
@@ -152,7 +150,7 @@ def _rate_cards(told: Sequence[ToldRate]) -> Iterator[Card]:
 
 
 def played(sweep: Sweep[TrainingScenario], lines: Sequence[Line]) -> str:
-    """Say what was played, and who held what."""
+    """Return the description of the game and of each party's data."""
     scenarios = [cell.scenario for cell in sweep.cells]
     people = f" of {span({line['people'] for line in lines})} people" if lines else ""
     sources = " or ".join(dict.fromkeys(PurePath(one.data.source).name for one in scenarios))
@@ -178,7 +176,7 @@ def played(sweep: Sweep[TrainingScenario], lines: Sequence[Line]) -> str:
 
 
 def settings(sweep: Sweep[TrainingScenario]) -> list[Term]:
-    """Say how it was played."""
+    """Return the settings of the run as terms."""
     scenarios = [cell.scenario for cell in sweep.cells]
     attributes = dict.fromkeys(attribute(one.data) for one in scenarios)
     held = "; ".join(f"{name}: {groups}" for name, groups in attributes)
@@ -230,11 +228,10 @@ def _encoding(data: TrainingData) -> str:
     return f"categories one-hot, numbers with mean 0 and standard deviation 1; {protected} is no feature{dropped}"
 
 
-def _findings(axes: Sequence[str], rows: Mapping[str, Sequence[Any]], told: Sequence[ToldRate]) -> Iterator[str]:
-    """Say what happened, a finding a paragraph, by the rows of the tables."""
+def _findings(axes: Sequence[str], rows: Mapping[str, Sequence[Any]], rates: Sequence[ToldRate]) -> Iterator[str]:
     if front := rows["models"]:
         yield from _models(axes, front)
-    yield from conclusions(told)
+    yield from conclusions(rates)
     if audited := rows["canaries"]:
         yield _canaries(axes, audited)
     yield from _practices(axes, rows["practices"])

@@ -1,1 +1,1 @@
-"""What a run of the washing game comes to: its page, and its table for a terminal."""
+"""Report of a washing run: its page, and its table for a terminal."""

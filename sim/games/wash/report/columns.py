@@ -1,4 +1,4 @@
-"""What is measured in a run of the washing game, column by column."""
+"""Columns of the table of a washing run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from sim.report.estimates import PERCENT
 from sim.scenarios.sweep import Sweep
 
 CHECKED = ("wash.checks", "wash.committed", "wash.evades", "wash.wrong", "wash.alarm")
-"""The keys that say how the developer is checked, and how it answers that."""
+"""The keys about the check of the developer and about its evasion."""
 
 _WON = "the audit is passed, the deployed gap is 0.05 above tau or more, and nobody accuses"
 
 
 def _share(name: str, title: str, short: str, about: str) -> Measure[Line]:
-    """Show in how many percent of trials something was so."""
     of = mean_of(name, PERCENT)
     return Measure(name, title, unit="%", of=of, digits=0, short=short, bare=True, about=f"trials in which {about}")
 
@@ -62,15 +61,15 @@ COLUMNS: tuple[Measure[Line], ...] = (
 
 
 def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
-    """Lay out what was measured, a row a cell."""
+    """Return the table of the measured figures, one row per cell."""
     return [Sheet("wash", "Who gets away with it", Swept(sweep.scenario.axes), summary, COLUMNS)]
 
 
 def way_of(swept: Swept, cell: Line) -> str:
-    """Name how a cell's developer washes."""
+    """Return the name of a cell's way of washing."""
     return swept.name(cell, CHECKED) or f"{cell['strategy']}, {cell['knows']}"
 
 
 def check_of(swept: Swept, cell: Line) -> str:
-    """Name how a cell's developer is checked."""
+    """Return the name of a cell's way of checking."""
     return swept.name(cell, set(swept.axes) - set(CHECKED)) or f"{cell['checks']} checks"

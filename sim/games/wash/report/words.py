@@ -1,4 +1,4 @@
-"""What the page of a run of the washing game says."""
+"""Texts of the page of a washing run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ASSUMPTIONS: tuple[Term, ...] = (
 
 
 def page(sweep: Sweep[WashScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    """Return the page of a run, from its sweep, the lines of `trials.jsonl` and their summary."""
     swept = Swept(sweep.scenario.axes)
     best = max(summary, key=lambda cell: cell["won"], default=None)
     return Page(
@@ -82,7 +82,7 @@ def _figure(swept: Swept, summary: Sequence[Line]) -> Figure:
             for check in checks
         }
         panels.append(Panel(title, series))
-    return dot_plot("washing", _TITLE, _CAPTION, panels, alike=True, look=looks(checks))
+    return dot_plot("washing", _TITLE, _CAPTION, panels, same_scale=True, look=looks(checks))
 
 
 def _card(swept: Swept, cell: Line) -> Card:

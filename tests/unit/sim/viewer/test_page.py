@@ -77,7 +77,7 @@ def test_the_entry_that_a_replay_names_leads_to_its_message(tmp_path: Path) -> N
     difference = first_difference(one.sessions["1"], other.sessions["1"], bit_for_bit=True)
     assert difference is not None
     assert difference.entry is not None
-    told = Viewed(page(one, beside=Other("b", other.sessions)))
+    told = Viewed(page(one, other=Other("b", other.sessions)))
     found = told.index["beside"]["difference"]
     assert found["text"] == str(difference)
     trial, message = found["at"]
@@ -94,7 +94,7 @@ def test_the_entry_that_a_replay_names_leads_to_its_message(tmp_path: Path) -> N
 
 
 def test_a_run_beside_itself_does_not_differ(golden: Path) -> None:
-    told = viewed(golden, beside=Other("itself", open_run(golden).sessions))
+    told = viewed(golden, other=Other("itself", open_run(golden).sessions))
     assert told.index["beside"]["difference"] is None
     assert [told.rows(one) for one in told.trials] == [told.rows(one) for one in told.index["beside"]["trials"]]
 

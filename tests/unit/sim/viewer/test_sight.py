@@ -183,7 +183,7 @@ def test_a_difference_names_no_value_to_who_may_not_learn_it(tmp_path: Path, fol
             part.protected_chunk = other.tobytes()
     run = open_run(record(tmp_path / "a", [dealt("developer")]))
     beside = Other("b", open_run(record(tmp_path / "b", calls)).sessions)
-    told = Viewed(page(run, sight=Sight("developer"), beside=beside))
+    told = Viewed(page(run, sight=Sight("developer"), other=beside))
     assert told.index["beside"]["difference"]["text"].startswith("developer, entry ")
     assert not found(told)
     assert "recorded" not in told.index["beside"]["difference"]["text"]

@@ -1,4 +1,4 @@
-"""The error of the answers against epsilon."""
+"""The figure of the answers' errors against epsilon."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iter
     places = sorted({cell.epsilon for cell in noisy})
     if len(places) < 2 or not any(_median(cell) for cell in noisy):
         return
-    # No error, and what rounding leaves of it, have no place on a logarithmic axis: they stand at its end.
+    # Zero, and errors due to rounding, are drawn at the end of the logarithmic axis.
     rounded = any(_median(cell) < LEAST_ERROR for cell in noisy)
     lines = curves_of(noisy, without=("compliance.epsilon", "compliance.mechanism"))
     grouped: dict[str, list[ReportCell]] = {}
@@ -42,7 +42,7 @@ def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iter
         for label, line in grouped.items():
             mechanism = line[0].mechanism
             i = seen[mechanism] = seen.get(mechanism, -1) + 1
-            # Colours tell mechanisms apart, as everywhere in the page; marks and dashes a mechanism's lines.
+            # Colour by mechanism, as everywhere on the page; marks and dashes by line.
             own = look[mechanism]
             colour = own.colour
             marker, dash = (MARKERS[i % 7], DASHES[i % 7]) if i else (own.marker, own.dash)

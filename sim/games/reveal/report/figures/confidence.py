@@ -1,4 +1,4 @@
-"""How sure an attack was of people, against how often it was right: beside what epsilon allows of one person."""
+"""Figures of an attack's confidence about people against its accuracy, with the limits of epsilon for one person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leakage against the number of queries, or whatever else varies; and how often the one person aimed at is known."""
+"""Figures of leakage against the number of queries or another swept number, and of accuracy about a single target."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
 from sim.report.notation import as_float, number, symbol
 
 _MANY = 3
-"""Beyond so many lines a figure shows no single trials; and so many mechanisms have a figure each."""
+"""Most lines of a figure that also shows single trials, and most mechanisms with a figure each."""
 _COIN = Level(50, "50%: a coin")
 
 
 def leakage_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iterator[Figure]:
-    """Draw leakage against whatever varies; where one person is aimed at, how often that one is guessed right."""
-    # Strategies that stop once they know everybody have no curve: `known_figures` are theirs.
+    """Draw leakage against a varying number, or the accuracy about the one person aimed at."""
+    # Strategies that stop once they know everybody are drawn by `known_figures`.
     cells = [cell for cell in cells if cell.scenario.queries != "needed"]
     axis = _leakage_axis(cells)
     if axis is None:
@@ -32,7 +32,7 @@ def leakage_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> It
         return
     lowest = min(50.0, *(trial["leakage"] for cell in cells for trial in cell.trials))
     mechanisms = dict.fromkeys(cell.mechanism for cell in cells)
-    # A figure for each mechanism; where these are many, one for each way to attack, with a line for each mechanism.
+    # One figure per mechanism; with many mechanisms, one per attack, with a line per mechanism.
     many = len(mechanisms) > _MANY
     alike = curves_of(cells, without=(axis, "compliance.mechanism")) if many else by_mechanism(cells)
     for i, (label, group) in enumerate(alike.items(), start=1):
@@ -51,14 +51,14 @@ def _every_line(axis: str) -> Callable[[Iterable[ReportCell]], dict[str, list[Re
 def _drawable(
     cells: Iterable[ReportCell], axis: str, lines: Callable[[Iterable[ReportCell]], dict[str, list[ReportCell]]]
 ) -> dict[str, list[ReportCell]]:
-    """Group into lines those cells that make lines: at least two places each."""
+    """Group cells into lines, leaving out lines with a single place."""
     groups = lines(cell for cell in cells if _finite(cell, axis)).values()
     long = [cell for line in groups if len({_place(cell, axis) for cell in line}) > 1 for cell in line]
     return lines(long)
 
 
 def _leakage_axis(cells: Sequence[ReportCell]) -> str | None:
-    """Choose what leakage is drawn against: the varying number that leaves the fewest lines, queries before others."""
+    """Return the varying number that leaves the fewest lines, queries before others."""
     if not cells:
         return None
     keys = dict.fromkeys(("developer.queries", *cells[0].swept))
@@ -75,7 +75,7 @@ def _finite(cell: ReportCell, key: str) -> bool:
 
 
 def _styles(lines: Mapping[str, Sequence[ReportCell]], look: Mapping[str, Look]) -> dict[str, Look]:
-    """Give each line its mechanism's colour; where several lines are of one, other marks and dashes tell them apart."""
+    """Return each line's look: the colour is its mechanism's, marks and dashes distinguish a mechanism's lines."""
     mechanisms = {label: line[0].mechanism for label, line in lines.items()}
     if len(set(mechanisms.values())) == len(lines):
         return {label: look[mechanism] for label, mechanism in mechanisms.items()}
@@ -135,7 +135,7 @@ def _leakage_figure(
 
 
 def _beside(place: float, line: int, lines: int, places: Sequence[float], axis: str) -> float:
-    """Set the marks of a line a little beside their place, so that no line hides another."""
+    """Shift a mark of a line sideways, so that no line hides another."""
     step = 0.02 * (line - (lines - 1) / 2)
     if axis == "compliance.epsilon":
         return place * math.exp(step * math.log(places[-1] / places[0]))
@@ -143,8 +143,8 @@ def _beside(place: float, line: int, lines: int, places: Sequence[float], axis: 
 
 
 def _target_figures(cells: Sequence[ReportCell], axis: str, look: Mapping[str, Look]) -> Iterator[Figure]:
-    """Draw how often the one person aimed at is guessed right; others keep their guess, and so does leakage."""
-    # Where the person was always of one group, there is nothing to balance.
+    """Draw the accuracy about the one person aimed at; other people's guesses, and so leakage, do not change."""
+    # If the person was always of one group, there is no mean over both groups.
     balanced = any("targeted_balanced" in cell.summary for cell in cells)
     key = "targeted_balanced" if balanced else "targeted_rate"
     lines = _drawable([cell for cell in cells if key in cell.summary], axis, by_mechanism)

@@ -1,4 +1,4 @@
-"""Who was found out in one trial: a dot for each person."""
+"""Figures of the people guessed right and wrong in one trial: a dot for each person."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _ACROSS = 20
-"""How many people stand in a row."""
+"""Number of people in a row."""
 
 
 def people_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
-    """Draw the people of two first trials, as the best attack guessed them: of exact answers, and of noisy ones."""
+    """Draw the people of two first trials, as the best attack guessed them: from exact answers, and from noisy ones."""
     traced = [cell for cell in cells if cell.trace and "guess" in cell.trace and cell.targeted > 1]
     for name, noisy in (("people-exact", False), ("people-noisy", True)):
         alike = [cell for cell in traced if cell.noisy is noisy]

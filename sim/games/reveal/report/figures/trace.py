@@ -1,4 +1,4 @@
-"""One trial: its answers, and the vector that was reconstructed from them."""
+"""Figures of one trial: its answers, and the vector reconstructed from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FEW = 5
-"""Fewer answers than this are no picture."""
+"""Fewest answers for a figure."""
 
 
 def trace_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
@@ -30,18 +30,18 @@ def trace_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
     if chosen is not None and chosen.trace is not None and len(chosen.trace["exact"]) >= _FEW:
         yield _answers_figure(chosen)
     for name, cell in (("reconstruction-exact", exact), ("reconstruction-noisy", noisy)):
-        # Other metrics speak about some of the people alone, and a trace does not say about whom.
+        # Other metrics are about some of the people only, and a trace does not record which.
         if cell is not None and cell.summary["metric"] == "sp" and cell.trace and "reconstruction" in cell.trace:
             yield _reconstruction_figure(name, cell)
 
 
 def _telling(cells: Iterable[ReportCell]) -> ReportCell | None:
-    """Choose the cell with the largest budget and the most queries; the first of several."""
+    """Return the cell with the largest budget and the most queries; the first of several."""
     return max(cells, key=lambda cell: (cell.epsilon, cell.queries), default=None)
 
 
 def cell_words(cell: ReportCell) -> str:
-    """Name a cell in a caption."""
+    """Return a cell's description for a caption."""
     said = {"developer.queries", "compliance.epsilon", "compliance.mechanism"}
     rest = [f"{symbol(key)} = {setting(value)}" for key, value in cell.swept.items() if key not in said]
     return ", ".join([cell.noise, f"m = {cell.queries:,}", *rest, "first trial"])
@@ -49,7 +49,7 @@ def cell_words(cell: ReportCell) -> str:
 
 def _answers_figure(cell: ReportCell) -> Figure:
     assert cell.trace is not None, "chosen for it"
-    # An answer that is no number was refused: no point stands for it.
+    # A refused answer is NaN, and has no point.
     exact, released = (np.array(cell.trace[key], dtype=np.float64) for key in ("exact", "released"))
     places = np.arange(1, len(exact) + 1)
     name = str(cell.summary["metric"])

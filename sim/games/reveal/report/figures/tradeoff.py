@@ -1,4 +1,4 @@
-"""What an answer is worth against what it gives away: a point for each mechanism and epsilon."""
+"""The figure of leakage against the answers' error: a point for each mechanism and epsilon."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tradeoff_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> I
     told = [error for cell in points if (error := median_error(cell)) is not None and error > LEAST_ERROR]
     if len(points) < 2 or not told:
         return
-    # An error of 0 has no place on a logarithmic axis: it gets one to the left of all others.
+    # An error of 0 is drawn to the left of all others on the logarithmic axis.
     nothing = min(told) / 4
     least = min(max(median_error(cell) or 0.0, nothing) for cell in points)
     lines = by_mechanism(points)
@@ -43,7 +43,7 @@ def tradeoff_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> I
                 places, leaked, color=style.colour, marker=style.marker, ls=style.dash, lw=1.2, ms=7,
                 label=label,
             )  # fmt: skip
-            # All of them would hide one another where everybody is known.
+            # Labels on all points would overlap where everybody is known.
             ends = zip((places[0], places[-1]), (leaked[0], leaked[-1]), (ordered[0], ordered[-1]), strict=True)
             for place, leakage, cell in ends:
                 axes.annotate(

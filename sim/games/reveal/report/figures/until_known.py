@@ -1,4 +1,4 @@
-"""Answers until everybody was known."""
+"""The figure of the number of answers until everybody was known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def known_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
-    """Draw the fewest answers with which everybody was known, by strategy, beside the least that can be."""
+    """Draw the fewest answers with which everybody was known, by strategy, and the theoretical minimum."""
     rows = until_known(cells)
     if len(rows) < 2:
         return
