@@ -30,7 +30,7 @@ from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.values import sums_within
 
-_LEAST_SUM = 0.5
+LEAST_SUM = 0.5
 """Sums below half a person are taken for that in a ratio, which stays finite."""
 
 
@@ -235,7 +235,7 @@ def consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:
     """Make estimates fit together: no more hits than positives, and no ratio to nobody."""
     if not metric.bounded:
         return [
-            GroupSums(np.maximum(part.sum1, _LEAST_SUM), np.maximum(part.sum0, _LEAST_SUM), part.n1, part.n0)
+            GroupSums(np.maximum(part.sum1, LEAST_SUM), np.maximum(part.sum0, LEAST_SUM), part.n1, part.n0)
             for part in parts
         ]
     if not metric.binary:
