@@ -30,7 +30,7 @@ from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.values import sums_within
 
-_LEAST_SUM = 0.5
+LEAST_SUM = 0.5
 """Least sum in a ratio, in people: smaller ones are raised to it, so that the ratio stays finite."""
 
 
@@ -219,7 +219,7 @@ def consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:
     """Return consistent estimates: no more hits than positives, and no ratio to nobody."""
     if not metric.bounded:
         return [
-            GroupSums(np.maximum(part.sum1, _LEAST_SUM), np.maximum(part.sum0, _LEAST_SUM), part.n1, part.n0)
+            GroupSums(np.maximum(part.sum1, LEAST_SUM), np.maximum(part.sum0, LEAST_SUM), part.n1, part.n0)
             for part in parts
         ]
     if not metric.binary:

@@ -15,9 +15,10 @@ errors: in a single batch few gaps may lie in their intervals.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import combined, level_of_parts
-from compliance.mechanisms.counts import consistent
+from compliance.mechanisms.counts import LEAST_SUM, consistent
 from compliance.mechanisms.mechanism import Joint, Question, within_ends
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.batch import Stratum
@@ -36,6 +37,9 @@ _WIDER_SUM = 1.15
 
 _TURNS = 3
 """Iterations that find an interval's end, each with N0's error as at the last one."""
+
+_FEW = 20
+"""People of a group below which its least and its largest possible size are looked at each."""
 
 _EXCESS_MAX = 20.0
 """Largest excess kurtosis counted: noise with more is 0 in at least 19 of 20 cases."""
@@ -128,15 +132,11 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, 
     ]
     ends = list[Ends]()
     for known in strata:
-        wider = _wider(metric, known.told.excess)
-        if metric.binary:
-            ends.append(_ends_of_ratios(metric, known, wider))
-            continue
-        larger = wider * _normal_reach(metric) * math.sqrt(known.told.size_variance)
-        lower, upper = (known.sums(end, larger) for end in known.ends(level_of_parts(metric), wider))
-        for below, above in zip(lower, upper, strict=True):
-            both = [gaps(_signed(metric), consistent(metric, [part])) for part in (below, above)]
-            ends.append((np.minimum(*both), np.maximum(*both)))
+        of_sizes = [_ends(metric, each) for each in _sizes(metric, known)]
+        ends += [
+            (np.min([low for low, _ in parts], axis=0), np.max([high for _, high in parts], axis=0))
+            for parts in zip(*of_sizes, strict=True)
+        ]
 
     def told(of_strata: Iterable[list[GroupSums]]) -> NDArray[np.float64]:
         sums = dict[int, GroupSums]()
@@ -151,6 +151,34 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, 
     values = told(known.sums(known.found.mean) for known in strata)
     likely = _of_sum(ends) if metric.joined == "sum" else combined(metric, ends)
     return within_ends(values, likely), likely, joint
+
+
+def _sizes(metric: Metric, known: _Known) -> list[_Known]:
+    """Return the stratum with each N0 to look at: where a group may be of few people, its least and its largest too."""
+    reach = _normal_reach(metric) * math.sqrt(known.told.size_variance)
+    sizes = np.clip(known.size + reach * np.array([-1, 0, 1]), known.fewest, known.people - known.fewest)
+    if min(sizes[0], known.people - sizes[-1]) >= _FEW:
+        return [known]
+    return [known, *(replace(known, told=replace(known.told, size=float(size), size_variance=0.0)) for size in sizes)]
+
+
+def _ends(metric: Metric, known: _Known) -> list[Ends]:
+    """Return the ends of each part of a metric that the stratum has."""
+    wider = _wider(metric, known.told.excess)
+    if metric.binary:
+        return [_ends_of_ratios(metric, known, wider)]
+    larger = wider * _normal_reach(metric) * math.sqrt(known.told.size_variance)
+    lower, upper = (known.sums(end, larger) for end in known.ends(level_of_parts(metric), wider))
+    ends = []
+    for below, above in zip(lower, upper, strict=True):
+        both = [gaps(_signed(metric), consistent(metric, [part])) for part in (below, above)]
+        low, high = np.minimum(*both), np.maximum(*both)
+        if not metric.bounded:
+            # An estimate is no ratio to nobody; an end may be one, and of nobody.
+            low = np.where(np.minimum(below.sum0, above.sum0) <= LEAST_SUM, 0.0, low)
+            high = np.where(np.minimum(below.sum1, above.sum1) <= LEAST_SUM, np.inf, high)
+        ends.append((low, high))
+    return ends
 
 
 def _of_sum(parts: list[Ends]) -> Ends:
@@ -176,7 +204,14 @@ def _ends_of_ratios(metric: Metric, known: _Known, wider: float) -> Ends:
     by_both = np.hstack(slopes)
     by_size = known.by_size(mean) ** 2
     reach = wider * known.found.within(level_of_parts(metric), by_both**2 @ by_size, by_both)
-    return middle - reach, middle + reach
+    low, high = middle - reach, middle + reach
+    if min(known.size, known.people - known.size) < _FEW:
+        # A derivative says little of shares of few people: each sum at its own ends.
+        ends = known.ends(level_of_parts(metric), wider)
+        for one, other in itertools.product(ends, repeat=2):
+            found = gaps(metric.name, consistent(metric, known.sums(np.concatenate([one[:m], other[m:]]))))
+            low, high = np.fmin(low, found), np.fmax(high, found)
+    return low, high
 
 
 def _wider(metric: Metric, excess: float) -> float:

@@ -58,6 +58,7 @@ class Share:
     everybody : the rate of a group of nobody: that of all people together, which is public; NaN for exact counts.
     merged : the number of original groups in each one, shape (groups,); equal numbers share a noise distribution.
     own_laws : whether each group's noise has its own distribution instead, correlated with the others' as drawn.
+    rounding : the largest error of a rate from rounding scores before they are added.
     """
 
     top: NDArray[np.float64]
@@ -67,6 +68,7 @@ class Share:
     everybody: float
     merged: NDArray[np.int64]
     own_laws: bool = False
+    rounding: float = 0.0
 
     @cached_property
     def estimate(self) -> NDArray[np.float64]:
@@ -95,11 +97,12 @@ class Share:
             for group in alike:
                 top, bottom = self.top[group], self.bottom[group]
                 if not reach.any():
-                    low[group] = high[group] = self.estimate[group]
+                    rate = self.estimate[group]
+                    low[group], high[group] = max(rate - self.rounding, 0.0), min(rate + self.rounding, 1.0)
                     continue
                 inside = np.abs(top - grid * bottom) <= np.interp(grid, points, reach) + 1e-9 * (1 + abs(bottom))
                 found = np.append(grid[inside], self.estimate[group])
-                step = 1 / (len(grid) - 1)
+                step = 1 / (len(grid) - 1) + self.rounding
                 low[group], high[group] = max(found.min() - step, 0.0), min(found.max() + step, 1.0)
         return _beside(np.isnan(self.estimate), low), _beside(np.isnan(self.estimate), high)
 
@@ -135,6 +138,7 @@ def merged_share(share: Share, groups: NDArray[np.intp], count: int) -> Share:
         share.everybody,
         (share.merged @ into).astype(np.int64),
         share.own_laws,
+        share.rounding,
     )
 
 
@@ -180,6 +184,7 @@ class Table:
             np.broadcast_to(size_noise, np.broadcast_shapes(noise.shape, size_noise.shape)),
             math.nan if math.isinf(self.rate) else total / people,
             np.ones(groups, np.int64),
+            rounding=SUM_STEP / 2,
         )
 
 
@@ -207,10 +212,12 @@ class Rows:
 
 def share_of_rows(parts: Sequence[Rows], measure: int) -> Share:
     """Return the rate of one measure, by its index in all parts; the parts' noise is independent."""
-    tops, bottoms = [], []
+    tops, bottoms, rounding = [], [], 0.0
     for place, part in enumerate(parts):
         if part.looked[measure]:
             row = int(part.row[measure])
+            if part.ball.reaches[row] > 1:
+                rounding = max(rounding, abs(float(part.slope[measure])) / 2)
             noise = _noise_of_ball(part.ball, part.ball.reaches[row], place)
             tops.append((part.top(measure, part.counts[[0, row]]), part.top(measure, noise)))
             bottoms.append((part.counts[0], noise[0]))
@@ -222,7 +229,7 @@ def share_of_rows(parts: Sequence[Rows], measure: int) -> Share:
         np.asarray(sum(pair[side] for pair in pairs)) for pairs in (tops, bottoms) for side in (0, 1)
     )
     everybody = top.sum() / bottom.sum() if bottom.sum() else math.nan
-    return Share(top, bottom, top_noise, bottom_noise, everybody, np.ones(groups, np.int64))
+    return Share(top, bottom, top_noise, bottom_noise, everybody, np.ones(groups, np.int64), rounding=rounding)
 
 
 @lru_cache(maxsize=32)

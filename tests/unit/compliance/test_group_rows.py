@@ -243,6 +243,22 @@ def test_rows_tell_what_tables_do(measures: tuple[str, ...], scores: bool) -> No
     assert [record["people"] for record in exact.records()] == [record["people"] for record in silent.records()]
 
 
+def test_scores_that_were_rounded_lie_in_intervals_without_noise() -> None:
+    """Scores are rounded before they are added up: the mean of a group is not known to the last digit."""
+    rng = np.random.default_rng(3)
+    n, cells = 300, np.arange(300) % 3
+    people, models = grouped(cells, rng.integers(0, 2, 300), 3), rng.random((5, n)) ** 2
+    for epsilon in (1e4, math.inf):
+        answer = read(people, release_of(people, models, ("mean_score",), epsilon, SILENT), ("mean_score",), 5)
+        assert bool(answer.release.rows) == (epsilon == 1e4)
+        for model in range(5):
+            share, exact = answer.share("mean_score", model), np.bincount(cells, models[model]) / 100
+            low, high = share.interval()
+            assert (low <= exact).all()
+            assert (exact <= high).all()
+            assert (high - low).max() < (0.002 if share.top_noise.any() else 1e-4)
+
+
 def test_mirror_images_and_constants_need_no_row() -> None:
     model = np.array([1.0, 0, 1, 0, 0])
     (part,) = parts_of([wire.MEASURE_SELECTION_RATE], np.zeros(5, np.uint8), np.array([model, 1 - model, model * 0]))
