@@ -107,6 +107,13 @@ def test_the_gap_that_is_expected_is_that_of_all_ways_to_draw_the_disadvantaged(
     assert min(constants) > exact, "a variance is never above a sub-Gaussian constant"
 
 
+def test_of_a_table_that_is_audited_whole_the_gap_is_known() -> None:
+    """No row is drawn twice: where all of a cell's rows are audited, its number of disadvantaged ones is certain."""
+    cells, decisions = np.array([0] * 5 + [1] * 7), np.array([1] * 5 + [0] * 7, np.uint8)
+    mean, _ = expected_gap(decisions, cells, np.array([5, 7]), np.array([2, 4]), np.random.default_rng(0))
+    assert mean == pytest.approx(3 / 6 - 2 / 6, abs=1e-12)
+
+
 @pytest.mark.parametrize("p", [1e-6, 0.01, 0.3, 0.49999, 0.5, 0.9])
 def test_a_coin_is_sub_gaussian_with_its_constant_and_with_nothing_less(p: float) -> None:
     (square,) = _of_coins(np.array([p]))
