@@ -1,4 +1,5 @@
-# `make demo` shows the game; `make test` runs the tests. Both need nothing but Python 3.11 or later.
+# `make demo` shows the game, `make help` lists the targets. Both need nothing but Python 3.11 or later.
+# `make help` prints what stands behind ## in a target's line.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,48 +12,50 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-com
 # Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check slow quick postgres second-client browser lint bench site pythons proto lock supply clean
+.PHONY: demo help test check slow quick format postgres second-client browser lint bench site pythons proto lock supply clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed ## play the reveal game (the default)
 	$(BIN)/fairwall run demo
 
-# Every behaviour once, in minutes.
-test: $(VENV)/.installed-all
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+test: $(VENV)/.installed-all ## test every behaviour once, in minutes
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-# What `test` leaves out: more cases, some broken servers, the commands of every page.
-check: $(VENV)/.installed-all
+check: $(VENV)/.installed-all ## test what `test` leaves out: more cases, some broken servers, the commands of every page
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "check and not slow"
 
 # What both leave out, in twelve shards of minutes each: slow tests, with fresh examples of Hypothesis, and mutants of the
 # code, which tell which changes no test notices. All shards are run by .ci/nightly: make slow SHARD=3/12
 SHARD ?= 1/12
 
-slow: $(VENV)/.installed-all
+slow: $(VENV)/.installed-all ## test what takes long, one shard of twelve: make slow SHARD=3/12
 	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow --shard $(SHARD) --hypothesis-profile=default
 	$(BIN)/python scripts/mutants.py --shard $(SHARD) --jobs 2
 	$(BIN)/python scripts/drawn_mutants.py --shard $(SHARD) --jobs 2
 
-# What concerns some files, as far as `test` runs it: make quick compliance/deployment/serve.py docs/serving.md
-quick: $(VENV)/.installed-all
+quick: $(VENV)/.installed-all ## test what concerns some files: make quick compliance/deployment/serve.py docs/serving.md
 	$(BIN)/python scripts/quick.py $(filter-out $@,$(MAKECMDGOALS))
 ifeq (quick,$(firstword $(MAKECMDGOALS)))
 .PHONY: $(filter-out quick pyproject.toml,$(MAKECMDGOALS))
 $(filter-out quick pyproject.toml,$(MAKECMDGOALS)): ; @:
 endif
 
-# A PostgreSQL server until Ctrl-C, for a ledger in a database; it prints its address.
-postgres: $(VENV)/.installed-all
+format: $(VENV)/.installed-all ## format the code, and mend what ruff can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+postgres: $(VENV)/.installed-all ## run a PostgreSQL server until Ctrl-C, for a ledger in a database; it prints its address
 	$(BIN)/python scripts/postgres.py build/postgres
 
-# What the tests of the client in JavaScript need; without it they are skipped.
-second-client: tests/second_client/node_modules/.package-lock.json
+second-client: tests/second_client/node_modules/.package-lock.json ## install what tests of the JavaScript client need
 
-# What the tests of pages find faults of accessibility with; without it, or without Chromium, they are skipped.
-browser: tests/browser/node_modules/.package-lock.json
+# Without it, or without Chromium, these tests are skipped.
+browser: tests/browser/node_modules/.package-lock.json ## install what tests of pages find faults of accessibility with
 
 # Format, lint, types, import contracts, the protocol (lint, and generated code as checked in), and Kubernetes' manifests.
-lint: $(VENV)/.installed-all proto/node_modules/.package-lock.json build/tools/.installed
+lint: $(VENV)/.installed-all proto/node_modules/.package-lock.json build/tools/.installed ## check format, types, imports and protocol
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -61,7 +64,7 @@ lint: $(VENV)/.installed-all proto/node_modules/.package-lock.json build/tools/.
 	PYTHON=$(abspath $(BIN)/python) proto/check.sh
 	build/tools/bin/kubernetes-validate --strict --quiet deploy/kubernetes.yaml
 
-bench: $(VENV)/.installed-all
+bench: $(VENV)/.installed-all ## measure, for minutes
 	$(BIN)/python benchmarks/first_answer.py
 	$(BIN)/python benchmarks/trials_per_second.py
 	$(BIN)/python benchmarks/audits_per_second.py
@@ -74,29 +77,26 @@ bench: $(VENV)/.installed-all
 	$(BIN)/python benchmarks/jobs.py
 	$(BIN)/python benchmarks/audit_throughput.py
 
-# The documentation as a site in site/, which needs no other place; warnings are errors.
-site: $(VENV)/.installed-docs scripts/site/node_modules/.package-lock.json
+# Warnings are errors.
+site: $(VENV)/.installed-docs scripts/site/node_modules/.package-lock.json ## build the documentation in site/, which needs no network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# The default tests with each Python from 3.11 to 3.13 that is here.
-pythons:
+pythons: ## run `test` with each Python from 3.11 to 3.13 that is here
 	scripts/pythons.sh
 
-# Generates the Python code of the protocol again.
-proto: $(VENV)/.installed-all
+proto: $(VENV)/.installed-all ## generate the Python code of the protocol
 	PYTHON=$(abspath $(BIN)/python) proto/generate.sh
 
 # All packages that pyproject.toml asks for, with hashes, at the versions that the files have now; without a file, the newest.
 LOCK = build/tools/bin/uv pip compile --quiet --universal --python-version 3.11 --prerelease if-necessary --generate-hashes \
 	--no-annotate --custom-compile-command "make lock"
 
-lock: build/tools/.installed
+lock: build/tools/.installed ## write the lock files of packages, with hashes
 	$(LOCK) pyproject.toml --all-extras --output-file locks/extras.txt
 	$(LOCK) pyproject.toml --extra service --extra postgres --constraints locks/extras.txt --output-file locks/service.txt
 	$(LOCK) locks/tools.in --output-file locks/tools.txt
 
-# The service as it is deployed, from hashed packages alone, in build/service; what it consists of, under which licences.
-supply: build/tools/.installed
+supply: build/tools/.installed ## install the service from hashed packages in build/service, with an SBOM and a list of licences
 	rm -rf build/service build/wheel
 	$(PYTHON) -m venv --without-pip build/service
 	build/tools/bin/python -m pip --python build/service install --quiet --require-hashes --only-binary :all: -r locks/service.txt
@@ -112,7 +112,7 @@ build/tools/.installed: locks/tools.txt
 	build/tools/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r locks/tools.txt
 	touch $@
 
-clean:
+clean: ## remove the environment and what was built
 	rm -rf $(VENV) build
 
 .PHONY: environment

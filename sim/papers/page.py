@@ -8,31 +8,26 @@ from collections.abc import Sequence
 
 from sim.papers.claim import Prediction
 from sim.papers.ledger import Entry
-from sim.papers.verdict import MEANING, STATUSES, measured
+from sim.papers.verdict import STATUSES, measured
 from sim.report.estimates import Estimate
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judged, region_text, short
 
-_SHOWN = 2
-"""Most predictions of a claim in the table, the deciding ones first."""
-
 _ORDER = (NOT_REPRODUCED, UNDECIDED, REPRODUCED)
 
-_COLUMNS = "| id | where | claim | status | found |\n|---|---|---|---|---|"
+_COLUMNS = "| id, where | claim | status | found (95% interval); predicted |\n|---|---|---|---|"
 _HEAD = (
-    "# The claims\n\nWritten by `fairwall papers list --page docs/claims-table.md`. [What the words mean](papers.md).\n"
+    "# The claims\n\nFor a reader of the papers: the [verdict](papers.md#what-a-verdict-says) on each claim, and the "
+    "prediction that decides it\n(`fairwall papers show ID` has all). Written by `fairwall papers list --page "
+    "docs/claims-table.md`.\n"
 )
 
 
 def markdown(entries: Sequence[Entry]) -> str:
     """Return the page."""
     many = Counter(each.status for each in entries)
-    counts = "\n".join(f"| {each} | {many[each]} | {MEANING[each]} |" for each in STATUSES if many[each])
-    parts = [
-        _HEAD,
-        f"{len(entries)} claims.\n",
-        f"| status | claims | |\n|---|---|---|\n{counts}\n",
-    ]
-    for (key, title), own in itertools.groupby(entries, lambda entry: (entry.paper.key, entry.paper.title)):
+    counts = ", ".join(f"{many[each]} {each}" for each in STATUSES if many[each])
+    parts = [_HEAD, f"{len(entries)} claims: {counts}.\n"]
+    for (key, title), own in itertools.groupby(entries, lambda each: (each.paper.key, each.paper.title)):
         rows = "\n".join(map(_row, own))
         parts.append(f"## {key}\n\n{title}\n\n{_COLUMNS}\n{rows}\n")
     return "\n".join(parts)
@@ -40,24 +35,20 @@ def markdown(entries: Sequence[Entry]) -> str:
 
 def _row(entry: Entry) -> str:
     claim = entry.claim
-    cells = (claim.id, claim.where, claim.says, entry.status, told(entry))
+    cells = (f"{claim.id}, {claim.where}", claim.says, entry.status, told(entry))
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def told(entry: Entry) -> str:
-    """Return in a few words what a claim's verdict rests on."""
+    """Return in a few words what a claim's verdict rests on: of several predictions, the first that decides."""
     claim, found = entry.claim, entry.evidence
     if claim.test is None or found is None:
         return claim.missing or ""
     if claim.test.check is not None:
         return found.counterexample or found.found
-    judged_first = sorted(
-        zip(claim.test.predicts, measured(claim.test, found.values), strict=True),
-        key=lambda pair: _ORDER.index(judged(pair[1], pair[0].region)),
-    )
-    texts = [f"{number(ours, exact=claim.test.exact)}, {predicted(each)}" for each, ours in judged_first[:_SHOWN]]
-    more = len(judged_first) - _SHOWN
-    return "; ".join([*texts, *([f"{more} more"] if more > 0 else [])])
+    pairs = zip(claim.test.predicts, measured(claim.test, found.values), strict=True)
+    first, ours = min(pairs, key=lambda each: _ORDER.index(judged(each[1], each[0].region)))
+    return f"{number(ours, exact=claim.test.exact)}; {region_text(first.region)}"
 
 
 def number(ours: Estimate, *, exact: bool) -> str:

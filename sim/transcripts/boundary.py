@@ -170,16 +170,27 @@ def as_markdown() -> str:
     for (caller, server, service), methods in edges.items():
         sends = level_name(max(_highest(method.input_type) for method in methods))
         gets = level_name(max(_highest(method.output_type) for method in methods))
-        says = [service, *(method.name for method in methods), f"sends up to {sends}", f"gets up to {gets}"]
+        says = [service, *(method.name for method in methods), f"sends {sends}", f"gets {gets}"]
         drawing.append(f'    {caller} -->|"{"<br/>".join(says)}"| {server}')
-    rows = ["| party | label | message | fields |", "|---|---|---|---|"]
-    for party in PARTIES:
-        first = party
-        for level, messages in learns(party).items():
-            for message, fields in messages.items():
-                rows.append(f"| {first} | {level} | `{message}` | {', '.join(f'`{field}`' for field in fields)} |")
-                first = level = ""
-    return "\n".join([*drawing, "```", "", *rows])
+    lists = [
+        line
+        for party in PARTIES
+        for level, messages in learns(party).items()
+        for line in ("", f"**{party}, {level}**", "", *_listed(messages))
+    ]
+    return "\n".join([*drawing, "```", *lists])
+
+
+def _listed(messages: dict[str, list[str]]) -> list[str]:
+    """List messages with their fields; messages of the same fields share a line."""
+    by_fields: dict[tuple[str, ...], list[str]] = {}
+    for message, fields in messages.items():
+        by_fields.setdefault(tuple(fields), []).append(message)
+    return [f"* {_code(alike)}: {_code(fields)}" for fields, alike in by_fields.items()]
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _highest(message: Any) -> int:

@@ -25,7 +25,10 @@ from sim.scenarios.sweep import shipped
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 COMMANDS = [
     line.removeprefix("$ fairwall ")
     for page in PAGES
@@ -189,10 +192,10 @@ def _rows(page: str, name: str) -> list[list[str]]:
 
 def test_the_protocol_page_names_every_method_and_its_callers() -> None:
     documented, service = {}, ""
-    for where, method, callers in _rows("protocol.md", "methods"):
+    for where, methods, callers in _rows("protocol.md", "methods"):
         service = where.split("`")[0] if where else service
         package = service if service.startswith("grpc.") else f"fairwall.{service}"
-        documented[f"/{package}/{method}"] = frozenset(callers.split(", "))
+        documented |= {f"/{package}/{method}": frozenset(callers.split(", ")) for method in methods.split("`, `")}
     assert documented == CALLERS
 
 
@@ -223,7 +226,9 @@ def _closure(extra: str) -> set[str]:
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
 @pytest.mark.parametrize("extra", ["service", "games", "training"])
 def test_what_an_install_takes_is_said(page: str, extra: str) -> None:
-    (said,) = re.findall(rf"^\|[^|]*\| [^|]*fairwall\[{extra}\].*?(\d\.\d) GB", (ROOT / page).read_text(), re.MULTILINE)
+    (said,) = re.findall(
+        rf"^\|[^|]*\| [^|]*(?:fairwall|\.)\[{extra}\].*?(\d\.\d) GB", (ROOT / page).read_text(), re.MULTILINE
+    )
     pip = 0.02
     size = pip + sum(
         file.stat().st_size / 1e9
@@ -236,7 +241,7 @@ def test_what_an_install_takes_is_said(page: str, extra: str) -> None:
 
 
 def test_the_readme_says_what_the_games_need_and_take() -> None:
-    assert re.search(r"pip install 'fairwall\[games\]'` \| \d\.\d GB, two to three minutes", README)
+    assert re.search(r"pip install '\.\[games\]'` \| \d\.\d GB, two to three minutes", README)
 
 
 def test_the_readme_is_short_and_has_five_links() -> None:

@@ -589,7 +589,7 @@ def test_the_page_s_policy_and_model_are_answered(tmp_path: Path) -> None:
     _policy(tmp_path, lambda served: served.update(tomllib.loads(policy)))
     (tmp_path / "loans.csv").rename(tmp_path / "people.csv")
     _policy(tmp_path, lambda served: served["data"].update(source="people.csv"))
-    pd.read_csv(DOCS / "example" / "loans.csv").iloc[200:].to_csv(tmp_path / "training.csv", index=False)
+    pd.read_csv(DOCS / "example" / "loans.csv").iloc[200:].to_csv(tmp_path / "loans.csv", index=False)
     with serving(tmp_path) as running:
         done = forked.run(
             [sys.executable, "-W", "ignore", "-c", asked.replace("127.0.0.1:7443", running.address)],

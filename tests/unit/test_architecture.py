@@ -15,7 +15,10 @@ from fairwall.rpc.access import SERVICES
 from sim.games import GAMES
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "sim" / "datasets" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "sim/datasets/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 SOURCES = [
     path
     for package in ("sim", "compliance", "developer", "adversary", "proto/fairwall", "tests", "benchmarks", "scripts")

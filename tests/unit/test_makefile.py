@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,11 @@ def test_b7_the_last_line_of_quick_says_whether_anything_failed(status: int, tmp
     assert bool(finished.returncode) == bool(status)
     if not status:
         assert finished.stdout.splitlines()[-1] == said
+
+
+def test_help_has_a_line_for_each_target_and_the_default_is_the_demo(tmp_path: Path) -> None:
+    text = (ROOT / "Makefile").read_text()
+    shown = [line.split()[1] for line in made(tmp_path, "help").stdout.splitlines()]
+    (phony,) = re.findall(r"(?m)^\.PHONY: (demo .*)$", text)
+    assert shown[0] == "demo"
+    assert sorted(shown) == sorted(phony.split())

@@ -154,7 +154,9 @@ def test_the_page_sorts_every_field_of_an_answer_for_each_way_of_asking() -> Non
     """Public to who asks, noisy, or not there: a new field is sorted, or this fails."""
     (table,) = re.findall(r"\| field \| predictions \| search \| sealed, table \|\n\|[-|]+\n((?:\|.*\|\n)+)", PAGE)
     rows = {
-        line.split("|")[1].strip(" `"): [cell.strip() for cell in line.split("|")[2:5]] for line in table.splitlines()
+        field: [cell.strip() for cell in line.split("|")[2:5]]
+        for line in table.splitlines()
+        for field in line.split("|")[1].strip(" `").split("`, `")
     }
     assert rows.keys() == {field.name for field in audit.AuditResponse.DESCRIPTOR.fields}
     assert {sort for sorts in rows.values() for sort in sorts} == {"public", "noisy", "–"}
