@@ -1,26 +1,25 @@
 """What broken servers override, held against the product: what is gone there, or called otherwise, breaks no promise.
 
-``python -m tests.overridden`` says what is wrong, a line each. It loads each server in a process of its own.
+``python -m tests.overridden`` says what is wrong, a line each. It breaks each server in a process of its own.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 import os
-import runpy
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from inspect import Parameter, Signature
-from pathlib import Path
 from typing import Any, TypeAlias
 
-MUTANTS = Path(__file__).parent / "mutants"
+from tests.broken import HERE, PROGRAMS, Broken, table
+
 OURS = ("adversary", "compliance", "developer", "fairwall", "sim", "grpc")
 
 Place: TypeAlias = tuple[str, Any, dict[Any, Any]]
-"""Where it is, a module, a class or a table, and its members before a server is loaded."""
+"""Where it is, a module, a class or a table, and its members before a server is broken."""
 
 
 def members(place: Any) -> Mapping[Any, Any]:
@@ -46,19 +45,19 @@ def places() -> list[Place]:
     return [(where, place, dict(members(place))) for where, place in found.values()]
 
 
-def faults(path: Path, before: list[Place]) -> Iterator[str]:
-    sys.argv = [str(path), "--policy", "policy.toml"]
-    loaded = runpy.run_path(str(path))
+def faults(row: Broken, before: list[Place]) -> Iterator[str]:
+    sys.argv = ["broken", "--policy", "policy.toml"]
+    getattr(import_module(row.module), row.function)()
     overrides = [
         (f"{where}.{name}", [old, *above(place)], name, new)
         for where, place, old in before
         for name, new in members(place).items()
         if old.get(name) is not new
     ]
-    for each in loaded.values():
-        if inspect.isclass(each) and each.__module__ == "<run_path>":
-            bases = [vars(base) for base in each.__mro__ if is_ours(base)]
-            overrides += [(f"{each.__name__}.{name}", bases, name, new) for name, new in vars(each).items() if bases]
+    bases = [place for _, place, _ in before if inspect.isclass(place)]
+    for each in {each for base in bases for each in type.__subclasses__(base) if each.__module__ == row.module}:
+        held = [vars(base) for base in each.__mro__ if is_ours(base)]
+        overrides += [(f"{each.__name__}.{name}", held, name, new) for name, new in vars(each).items()]
     if not overrides:
         yield "overrides nothing"
     for where, holders, name, new in overrides:
@@ -95,21 +94,22 @@ def fits(old: Signature, new: Signature) -> bool:
 
 
 def main() -> None:
-    leave, paths = os._exit, sorted(MUTANTS.rglob("*.py"))
-    for path in paths:  # what is loaded later is not looked at, and would be nothing of the product's
-        imports = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
-        exec(compile(ast.Module(imports, []), path, "exec"), {})  # noqa: S102 - a file of this repository
+    leave, rows = os._exit, table()
+    for program in PROGRAMS.values():
+        import_module(program)
+    for path in HERE.glob("[!_]*.py"):  # with what they import: what is loaded later is not looked at
+        import_module(f"tests.broken.{path.stem}")
     before = places()
-    for path in paths:
+    for name, row in rows.items():
         if os.fork() == 0:
             try:
-                found = list(faults(path, before))
+                found = list(faults(row, before))
             except BaseException as error:
                 found = [repr(error)]
-            sys.stdout.writelines(f"{path.relative_to(MUTANTS)}: {each}\n" for each in found)
+            sys.stdout.writelines(f"{name}: {each}\n" for each in found)
             sys.stdout.flush()
             leave(0)
-        assert os.wait()[1] == 0, path
+        assert os.wait()[1] == 0, name
 
 
 if __name__ == "__main__":

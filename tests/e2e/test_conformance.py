@@ -34,27 +34,16 @@ from sim.conformance.target import Target
 from sim.conformance.world import World
 from sim.transcripts.descriptors import descriptor_set
 from tests import command, postgres
+from tests.broken import Broken, table
 
 ROOT = Path(__file__).parents[2]
-MUTANTS = ROOT / "tests" / "mutants"
+BROKEN = table()
 SECOND = ROOT / "tests" / "second_server" / "server.py"
 OWN = f"{sys.executable} -I -m compliance --policy {{policy}}"
 KINDS = {"C": "compliance", "D": "developer", "R": "referee", "K": "client"}
 """What is tested, by the letter of a check's number."""
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def facts(path: Path) -> tuple[str, str]:
-    """What a mutant says of itself: its defect, and the number of the check that must convict it."""
-    tree = ast.parse(path.read_text())
-    assigned = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
-    number = ast.literal_eval(assigned["KILLED_BY"])
-    return str(ast.get_docstring(tree)), str(number)
-
-
-def mutants(pattern: str = "**/*.py") -> dict[str, Path]:
-    return {str(path.relative_to(MUTANTS).with_suffix("")): path for path in sorted(MUTANTS.glob(pattern))}
 
 
 # One for each kind of defect: of each party, and of what the documentation promises. The rest are `slow`.
@@ -273,20 +262,19 @@ def heard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], str]:
 
 @pytest.mark.check
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow(seconds=5)) for name in mutants()]
+    "name", [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow(seconds=5)) for name in BROKEN]
 )
 def test_a_mutant_is_killed_by_the_check_that_names_it(known: Target, name: str, heard: Callable[[], str]) -> None:
-    convict(known, mutants()[name], heard)
+    convict(known, f"-m tests.broken {name}", BROKEN[name], heard)
 
 
-def convict(known: Target, path: Path, heard: Callable[[], str]) -> None:
+def convict(known: Target, program: str, row: Broken, heard: Callable[[], str]) -> None:
     """Put a broken server to the check that it names; AssertionError if that finds nothing, or just that it raises."""
-    _, number = facts(path)
-    kind = KINDS[number[0]]
+    kind = KINDS[row.check[0]]
     places = "--address {address} --credentials {credentials}" if kind == "client" else "--policy {policy}"
-    (outcome,) = outcomes_of(known, f"{sys.executable} {path} {places}", number, kind=kind)
+    (outcome,) = outcomes_of(known, f"{sys.executable} {program} {places}", row.check, kind=kind)
     assert outcome.verdict == "failed", report.line(outcome)
-    if "REASON_INTERNAL" in path.read_text():  # it raises where a sound one answers, and that is the defect
+    if row.raises:
         return
     assert "refused as INTERNAL" not in outcome.text, "it raises, and breaks no promise by itself"
     assert "Traceback (most recent call last)" not in heard(), f"it raises, and breaks no promise by itself: {heard()}"
@@ -295,8 +283,6 @@ def convict(known: Target, path: Path, heard: Callable[[], str]) -> None:
 RAISES = """
 from fairwall.client import gaps
 from sim.conformance.reference_client import main
-
-KILLED_BY = "K102"
 
 
 def ask(*_, **__):
@@ -313,7 +299,7 @@ def test_one_that_raises_where_it_should_cheat_is_no_mutant(
 ) -> None:
     (tmp_path / "stale.py").write_text(RAISES)
     with pytest.raises(AssertionError, match="it raises, and breaks no promise by itself"):
-        convict(known, tmp_path / "stale.py", heard)
+        convict(known, str(tmp_path / "stale.py"), BROKEN["client/new_id_when_lost"], heard)
 
 
 @pytest.mark.check
@@ -325,15 +311,14 @@ def test_mutants_override_what_there_is_and_as_it_is_called() -> None:
 
 
 def test_there_are_enough_mutants_and_the_page_lists_them_all() -> None:
-    assert set(FIRST) <= set(mutants())
-    assert {facts(mutants()[name])[1][0] for name in FIRST} == KINDS.keys()
-    assert len(mutants("held_back/*.py")) >= 15
+    assert set(FIRST) <= set(BROKEN)
+    assert {BROKEN[name].check[0] for name in FIRST} == KINDS.keys()
+    assert len([name for name in BROKEN if name.startswith("held_back/")]) >= 15
     page = (ROOT / "docs" / "conformance.md").read_text()
     rows = re.findall(r"^\* ([A-Z]\d{3}): (`.+`)$", page, re.MULTILINE)
     listed = [(name, number) for number, names in rows for name in re.findall(r"`([a-z0-9_/]+)`", names)]
-    own = {name: facts(path) for name, path in mutants().items()}
-    assert sorted(listed) == [(name, number) for name, (_, number) in sorted(own.items())]
-    assert all(defect.endswith(".") for defect, _ in own.values()), "the page sends its readers there"
+    assert sorted(listed) == sorted((name, row.check) for name, row in BROKEN.items())
+    assert all(row.defect.endswith(".") for row in BROKEN.values()), "the page sends its readers there"
 
 
 # Cases.
