@@ -32,11 +32,11 @@ from interval_coverage import worlds as drawn
 from numpy.typing import NDArray
 from short import parsed
 
-from compliance.mechanisms.mechanism import NO_FACTS, Question, chosen
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, chosen
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.alternatives import DRAWS, Candidates, Found
+from fairwall.laws.alternatives import DRAWS, Candidates, SearchPosterior
 
 COVERAGE = (94.0, 98.0)
 POINTS = 5.0
@@ -46,12 +46,14 @@ PEOPLE, EPSILON, TRAINED_ON, CANDIDATES = 3000, 1.0, 1000, 100
 _SERVICE = Recommended()
 
 
-def searched(question: Question, candidates: Candidates, epsilon: float, rng: np.random.Generator) -> Found | None:
+def searched(
+    question: BatchQuestion, candidates: Candidates, epsilon: float, rng: np.random.Generator
+) -> SearchPosterior | None:
     """Search as a service does; None where nothing is known of all candidates together."""
-    asked = Question(question.metric, question.predictions, question.records, candidates=candidates)
+    asked = BatchQuestion(question.metric, question.predictions, question.records, candidates=candidates)
     answering = chosen(_SERVICE, asked.metric, asked.people(), asked.queries, epsilon, 0.0, asked)
     released = answering.release(asked, NO_FACTS, epsilon, 0.0, Seeded(rng))
-    return None if released.joint is None else Found(asked.metric, candidates, released.joint(DRAWS, rng))
+    return None if released.joint is None else SearchPosterior(asked.metric, candidates, released.joint(DRAWS, rng))
 
 
 def candidates_with(utilities: NDArray[np.float64], at_least: float, baseline: int = 0) -> Candidates:
@@ -125,7 +127,7 @@ def on_table(path: str, draws: int) -> bool:
             rng = np.random.default_rng((2057, number, draw))
             rows = rng.choice(len(rest), PEOPLE, replace=False)
             predictions, label = every[:, rows], labels[rest][rows].astype(np.uint8)
-            question = Question("sp", predictions, Records(label, group[rest][rows], ("sp",)))
+            question = BatchQuestion("sp", predictions, Records(label, group[rest][rows], ("sp",)))
             accuracy = (predictions == label).mean(axis=1)
             candidates = candidates_with(accuracy, float(np.sort(accuracy)[-10]) - 0.01)
             enough, exact = candidates.enough(), np.abs(question.gaps())
@@ -133,7 +135,7 @@ def on_table(path: str, draws: int) -> bool:
             assert found is not None, "cells answer about so many"
             alone = [
                 abs(_SERVICE.release(one, NO_FACTS, EPSILON / CANDIDATES, 0.0, Seeded(rng)).values[0])
-                for one in (Question("sp", predictions[[each]], question.records) for each in enough)
+                for one in (BatchQuestion("sp", predictions[[each]], question.records) for each in enough)
             ]
             off.append(exact[[found.least(), enough[np.argmin(alone)]]] - exact[enough].min())
         near, apart = (np.array(off) <= NEAR).mean(axis=0), np.mean(off, axis=0)

@@ -30,12 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.mechanisms.recommended import answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.choice import Allowance, nearest
-from fairwall.laws.standings import SHRUNK, Standing, standings
+from fairwall.laws.standings import SHRUNK, MechanismRank, standings
 
 EPSILONS = (0.5, 1.0, 5.0)
 POOL = 400
@@ -141,7 +141,7 @@ def tree_pool(path: str) -> Pool:
     return Pool(kinds, [group[rest] for group in groups])
 
 
-def batches(pool: Pool, kind: str, people: int, models: int, count: int) -> Iterator[Question]:
+def batches(pool: Pool, kind: str, people: int, models: int, count: int) -> Iterator[BatchQuestion]:
     """Draw batches about fresh samples with a tenth of disadvantaged people."""
     generator = np.random.default_rng((people, models))
     n0 = people // 10
@@ -159,13 +159,13 @@ def batches(pool: Pool, kind: str, people: int, models: int, count: int) -> Iter
             rows = generator.permutation(np.concatenate(sampled))
             chosen = generator.choice(POOL, models, replace=False)
             predictions, protected = pool.kinds[kind][np.ix_(chosen, rows)].astype(np.float64), groups[rows]
-        yield Question("sp", predictions, Records(np.zeros(people, np.uint8), protected, ("sp",)))
+        yield BatchQuestion("sp", predictions, Records(np.zeros(people, np.uint8), protected, ("sp",)))
 
 
 def formerly(people: int, models: int, epsilon: float) -> str:
     """Return what was recommended before the batch had a say, randomised response left out."""
     rows = [row for row in standings("sp", people, models, epsilon) if row.name in _CONTENDED]
-    worth: list[Standing] = [row for row in rows if row.worst_ratio <= 1]
+    worth: list[MechanismRank] = [row for row in rows if row.worst_ratio <= 1]
     return worth[0].name if worth else min(rows, key=lambda row: row.worst_ratio).name
 
 

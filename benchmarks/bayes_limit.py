@@ -22,28 +22,28 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
-from developer.reveal.decode import Evidence, ep, mcmc
+from developer.reveal.decode import DecoderInputs, ep, mcmc
 from developer.reveal.strategies import best, searched
-from developer.reveal.strategies.strategy import Hand, Terms
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from developer.reveal.strategies.strategy import PublicTerms, StrategyInputs
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from tests.twins.answers import EPSILON, repeats_for_nothing, rounds_by_who_is_in
 
 PEOPLE, N0, HUNCH = 100, 10, math.log(0.6 / 0.4)
 
 
-def game(seed: int, mechanism: str, epsilon: float, m: int) -> tuple[Evidence, NDArray[np.bool_]]:
+def game(seed: int, mechanism: str, epsilon: float, m: int) -> tuple[DecoderInputs, NDArray[np.bool_]]:
     """Deal one game: the evidence, and who is disadvantaged."""
     rng = np.random.default_rng(seed)
     z = rng.permutation(PEOPLE) < N0
     rows = rng.integers(0, 2, (m, PEOPLE)).astype(np.float64)
-    law = MECHANISM_LAWS[mechanism].error(Batch("sp", N0, PEOPLE - N0, m, epsilon, size_known=True))
+    law = MECHANISM_LAWS[mechanism].error(NoiseInputs("sp", N0, PEOPLE - N0, m, epsilon, size_known=True))
     assert law is not None
     gaps = rows @ np.where(z, -1 / N0, 1 / (PEOPLE - N0)) + law.sample(rng, m)
     llr = np.where(rng.random(PEOPLE) < np.where(z, 0.6, 0.4), HUNCH, -HUNCH)
-    return Evidence(rows, gaps, N0, PEOPLE - N0, law, llr, np.random.default_rng((seed, 1))), z
+    return DecoderInputs(rows, gaps, N0, PEOPLE - N0, law, llr, np.random.default_rng((seed, 1))), z
 
 
-def reference(evidence: Evidence, seed: int, steps: int) -> NDArray[np.float64]:
+def reference(evidence: DecoderInputs, seed: int, steps: int) -> NDArray[np.float64]:
     """Sample how often each person is disadvantaged, (n,), for as many steps as it takes."""
     own = replace(evidence, rng=np.random.default_rng((seed, 2)))
     with patch.multiple(mcmc, STEPS=steps, WORK=math.inf):
@@ -82,17 +82,17 @@ def limits(mechanism: str, epsilon: float, m: int, games: int, steps: int) -> No
         told(name, found[name])
 
 
-def search(name: str, terms: Terms, simulate: searched.Simulate, queries: int, games: int) -> None:
+def search(name: str, terms: PublicTerms, simulate: searched.Simulate, queries: int, games: int) -> None:
     """Print what `searched` and `best` find out about the same people."""
     found: dict[str, list[float]] = {"searched": [], "best": [], "difference": []}
     for seed in range(games):
         for strategy, play in (("searched", lambda hand: searched.play(hand, simulate)), ("best", best.play)):
             z = np.random.default_rng((seed, 3)).permutation(PEOPLE) < N0
-            hand = Hand(
+            hand = StrategyInputs(
                 people=PEOPLE,
                 base=lambda: np.full(PEOPLE, 0.5),
                 prior=lambda: np.arange(PEOPLE, dtype=np.uint8) % 2,
-                auditor=searched.Drawn(simulate, z, np.random.default_rng((seed, 4))),
+                auditor=searched.SimulatedAuditor(simulate, z, np.random.default_rng((seed, 4))),
                 rng=np.random.default_rng((seed, 5)),
                 queries=queries,
                 perturbation=1.0,
@@ -113,7 +113,7 @@ def main() -> int:
     parser.add_argument("--searched", type=int, default=40)
     parser.add_argument("--steps", type=int, default=4 * mcmc.STEPS)
     asked = parsed(parser, games=1, searched=1, steps=100)
-    known = Terms(n0=N0)
+    known = PublicTerms(n0=N0)
     search("repeats cost nothing", replace(known, mechanism="laplace", epsilon=EPSILON), repeats_for_nothing, 200,
            asked.searched)  # fmt: skip
     search("rounds by who is in", replace(known, mechanism="round", precision=2), rounds_by_who_is_in, 60,

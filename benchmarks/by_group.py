@@ -30,12 +30,12 @@ from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.group_tables import Table
+from fairwall.laws.group_tables import NoisyTable
 from fairwall.laws.groups import PEOPLE_A_STRATUM, balanced, noise_rate
 from fairwall.rpc.arrays import from_message
 from fairwall.tables import columns
 from fairwall.tables.reading import read
-from fairwall.tables.values import Values
+from fairwall.tables.values import ColumnValues
 from sim.datasets import SHIPPED
 
 EPSILONS = (0.3, 1.0, 3.0)
@@ -47,8 +47,8 @@ def adult() -> tuple[Grouped, NDArray[np.float64]]:
     """Read the table, by race and sex, and decide by its education and age."""
     names = ("race", "sex", "income", "education-num", "age")
     table = read(SHIPPED["adult"].path, "adult", names)
-    race, sex, income = (Values.of("adult", name, table) for name in names[:3])
-    education, age = (columns.Column.of("adult", name, table).numbers() for name in names[3:])
+    race, sex, income = (ColumnValues.of("adult", name, table) for name in names[:3])
+    education, age = (columns.TypedColumn.of("adult", name, table).numbers() for name in names[3:])
     attributes = (Attribute("race", race.values), Attribute("sex", sex.values))
     people = Grouped(attributes, np.array([race.codes, sex.codes], np.uint8), income.having(">50K").astype(np.uint8))
     return people, (education + age / 20 > 13).astype(np.float64)
@@ -70,7 +70,7 @@ def errors(epsilon: float, draws: int) -> dict[str, NDArray[np.float64]]:
         some = Grouped(everybody.attributes, everybody.codes[:, drawn], everybody.labels[drawn])
         (told,) = released(some, header, chosen[drawn][np.newaxis], Seeded(rng)).tables
         base, hits = (np.asarray(from_message(part))[0] == 1 for part in (told.base, told.hits))
-        share = Table(np.asarray(from_message(told.counts), np.float64), told.rate).share(base, hits)
+        share = NoisyTable(np.asarray(from_message(told.counts), np.float64), told.rate).share(base, hits)
         found["counts"].append(np.abs(share.estimate - exact))
         smallest = np.sort(sizes)
         scales = {"alone": groups / sizes, "together": 1 / smallest[0] + 1 / (smallest[1] + 1)}

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
-from developer.reveal.decode import Evidence, box, l1, omp
+from developer.reveal.decode import DecoderInputs, box, l1, omp
 from developer.reveal.decode.affine import solutions, sums
 
 cp: Any = cvxpy  # partly typed
@@ -31,10 +31,10 @@ CLARABEL = {"solver": cp.CLARABEL, "direct_solve_method": "qdldl"}
 SCS = {"solver": cp.SCS, "eps_abs": 1e-4, "eps_rel": 1e-4, "max_iters": 5000}
 BAR_CLARABEL, BAR_SCS, BAR_SECONDS = 20.0, 3.0, 15.0
 
-Solve = Callable[[Evidence], NDArray[np.float64]]
+Solve = Callable[[DecoderInputs], NDArray[np.float64]]
 
 
-def world(n: int, n0: int, m: int, near_h0: bool, seed: int) -> tuple[Evidence, NDArray[np.bool_]]:
+def world(n: int, n0: int, m: int, near_h0: bool, seed: int) -> tuple[DecoderInputs, NDArray[np.bool_]]:
     """Draw rows, exact gaps, and whom they are about."""
     rng = np.random.default_rng(seed)
     z = np.zeros(n, np.bool_)
@@ -42,13 +42,13 @@ def world(n: int, n0: int, m: int, near_h0: bool, seed: int) -> tuple[Evidence, 
     rows = rng.uniform(0, 1, (m, n))
     if near_h0:
         rows = np.clip(rng.beta(0.5, 2, n) + 0.1 * (2 * rows - 1), 0, 1)
-    return Evidence(rows, rows[:, ~z].mean(axis=1) - rows[:, z].mean(axis=1), n0, n - n0), z
+    return DecoderInputs(rows, rows[:, ~z].mean(axis=1) - rows[:, z].mean(axis=1), n0, n - n0), z
 
 
 def by_cvxpy(problem: str, settings: dict[str, Any], orthonormal: bool) -> Solve:
     """Make a decoder that hands basis pursuit or the box over to cvxpy."""
 
-    def solve(evidence: Evidence) -> NDArray[np.float64]:
+    def solve(evidence: DecoderInputs) -> NDArray[np.float64]:
         rows, values = evidence.rows, sums(evidence)
         if orthonormal:
             found = solutions(rows, values)
@@ -64,7 +64,7 @@ def by_cvxpy(problem: str, settings: dict[str, Any], orthonormal: bool) -> Solve
     return solve
 
 
-def seconds(solve: Solve, evidence: Evidence, z: NDArray[np.bool_]) -> float:
+def seconds(solve: Solve, evidence: DecoderInputs, z: NDArray[np.bool_]) -> float:
     """Time a solver, and make sure that it finds everybody."""
     started = time.perf_counter()
     v = solve(evidence)

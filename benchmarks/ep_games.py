@@ -17,14 +17,14 @@ import numpy as np
 from short import parsed
 
 from developer.reveal.decode import ep, l1, score
-from developer.reveal.decode.decoder import Decoder, Evidence
+from developer.reveal.decode.decoder import Decoder, DecoderInputs
 from fairwall.laws.calibration import conceal_law
 
 PEOPLE, QUERIES, N0 = 100, 40, 10
 BAR_SECONDS = 60.0
 
 
-def game(seed: int, epsilon: float) -> tuple[Evidence, np.ndarray]:
+def game(seed: int, epsilon: float) -> tuple[DecoderInputs, np.ndarray]:
     """Deal one game: the evidence, and who is disadvantaged, (n,)."""
     rng = np.random.default_rng(seed)
     n1 = PEOPLE - N0
@@ -33,7 +33,7 @@ def game(seed: int, epsilon: float) -> tuple[Evidence, np.ndarray]:
     # The size query takes its share.
     law = conceal_law("sp", N0, n1, QUERIES, epsilon * QUERIES / (QUERIES + 1))
     gaps = rows @ np.where(z, -1 / N0, 1 / n1) + law.sample(rng, QUERIES)
-    return Evidence(rows, gaps, N0, n1, law), z
+    return DecoderInputs(rows, gaps, N0, n1, law), z
 
 
 def main() -> int:

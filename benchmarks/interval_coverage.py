@@ -33,7 +33,7 @@ from short import parsed
 
 from compliance.intervals.interval import probabilities_above, within_range
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, chosen, ends_of
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts, Mechanism, chosen, ends_of
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.metrics import gaps
@@ -61,8 +61,8 @@ class World:
     """A question about a sample, another about the same people, and the population's gaps, shape (m,)."""
 
     kind: str
-    question: Question
-    later: Question
+    question: BatchQuestion
+    later: BatchQuestion
     gaps: NDArray[np.float64]
     epsilon: float
 
@@ -127,8 +127,8 @@ def worlds(
         everybody = Records(labels, groups, (metric,))
         yield World(
             kind,
-            Question(metric, values[:models, rows], sample),
-            Question(metric, values[models:, rows], sample),
+            BatchQuestion(metric, values[:models, rows], sample),
+            BatchQuestion(metric, values[models:, rows], sample),
             gaps(metric, everybody.group_sums(metric, values[:models])),
             epsilon,
         )

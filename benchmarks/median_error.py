@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
@@ -47,12 +47,12 @@ class Cell:
         return self.printed < bar * self.recommended or self.recommended > BAR_MIDPOINT * self.midpoint
 
 
-def draw(world: str, n: int, queries: int, generator: np.random.Generator) -> Question:
+def draw(world: str, n: int, queries: int, generator: np.random.Generator) -> BatchQuestion:
     """Draw a batch about n people, the first tenth of them disadvantaged."""
     protected = (np.arange(n) >= n // 10).astype(np.uint8)
     uniform = generator.random((queries, n))
     predictions = uniform if world == "scores" else (uniform < np.where(protected, 0.35, 0.15)).astype(np.float64)
-    return Question("sp", predictions, Records(np.zeros(n, np.uint8), protected, ("sp",)))
+    return BatchQuestion("sp", predictions, Records(np.zeros(n, np.uint8), protected, ("sp",)))
 
 
 def measure(world: str, n: int, queries: int, batches: int, seed: int) -> dict[float, Cell]:

@@ -17,7 +17,7 @@ import time
 import numpy as np
 from short import parsed
 
-from developer.training import MODELS, People, Spent, train
+from developer.training import MODELS, TrainingPromise, TrainingSet, train
 from sim.datasets import load
 
 PRINTED = {
@@ -44,11 +44,11 @@ def main() -> int:
     print(f"{'':<9}{'here':^30}{'prototype':^15}{'printed':^15}{'epsilon':>8}{'delta':>7}{'CPU s':>7}")
     missed = False
     for name in asked.models:
-        found, began, spent = [], time.process_time(), set[Spent | None]()
+        found, began, spent = [], time.process_time(), set[TrainingPromise | None]()
         for seed in range(asked.seeds):
             order = np.random.default_rng(seed).permutation(len(labels))
             ours, held_out = np.split(order, [len(order) * 4 // 5])
-            model = train(People(features[ours], labels[ours]), MODELS[name], seed, protected[ours])
+            model = train(TrainingSet(features[ours], labels[ours]), MODELS[name], seed, protected[ours])
             decisions, group = model.scores(features[held_out]) >= 0.5, protected[held_out]
             gap = decisions[group == 1].mean() - decisions[group == 0].mean()
             found.append((100 * (decisions == labels[held_out]).mean(), gap))

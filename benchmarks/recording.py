@@ -31,14 +31,14 @@ from fairwall.client.gaps import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.rpc import channel, server
 from fairwall.rpc.identity import Credentials
-from fairwall.rpc.recorder import MODES, Recorder
+from fairwall.rpc.recorder import MODES, TranscriptRecorder
 from sim.play.keys import mint
 
 PEOPLE = 1 << 15
 
 
-def recorder(folder: Path, party: str, mode: str) -> Recorder | None:
-    return None if mode == "none" else Recorder(folder / mode / f"{party}.bin", "bench", party, "", mode)
+def recorder(folder: Path, party: str, mode: str) -> TranscriptRecorder | None:
+    return None if mode == "none" else TranscriptRecorder(folder / mode / f"{party}.bin", "bench", party, "", mode)
 
 
 def serve() -> None:

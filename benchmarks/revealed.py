@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 from short import parsed
 
-from compliance.answers.audits import Case, facts_of, values_of
+from compliance.answers.audits import AuditCase, facts_of, values_of
 from compliance.answers.charging import DEVELOPER, game_ledger
 from compliance.answers.exposure import limited, offers
 from compliance.answers.groups import GroupCase
@@ -38,12 +38,12 @@ from compliance.mechanisms.randomized_response import ATTRIBUTES, EPSILON
 from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
 from developer.reveal.decode import ep
-from developer.reveal.decode.decoder import Evidence
-from developer.reveal.strategies.strategy import Terms
+from developer.reveal.decode.decoder import DecoderInputs
+from developer.reveal.strategies.strategy import PublicTerms
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.budget_exposure import STRATUM, Offer, most_by_budget, revealed_by_budget
+from fairwall.laws.budget_exposure import STRATUM, AuditOffer, most_by_budget, revealed_by_budget
 from fairwall.laws.exposure import REVEAL_MAX, Limit, cells_within, least_people_within
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.purchases import EPSILON as CELLS_EPSILON
 from fairwall.laws.purchases import purchases
 from fairwall.laws.shares import Shares
@@ -121,22 +121,22 @@ def world(people: int, share: float, metric: str, seed: int) -> World:
     return World(records, inside, Limit(REVEAL_MAX, Shares(minimum_group=least, by_policy=True)), rng)
 
 
-def opened(kind: str, here: World, epsilon: float) -> Case:
+def opened(kind: str, here: World, epsilon: float) -> AuditCase:
     """Open an account of so much."""
     name = {"eo": "cells", "by group": "counts"}.get(kind, kind)
     mechanism = limited(MECHANISMS[name], here.limit)
     ledger = game_ledger("people", Neighbours.A_FLIP, Budget(epsilon))
     seed = here.rng.bytes(32)
-    return Case("people", here.records, mechanism, ledger, 100_000, seed=seed, shares=here.limit.shares)
+    return AuditCase("people", here.records, mechanism, ledger, 100_000, seed=seed, shares=here.limit.shares)
 
 
-def sold(kind: str, here: World) -> list[Offer]:
+def sold(kind: str, here: World) -> list[AuditOffer]:
     """Say what is sold, as a service says it of its policy."""
     case = opened(kind, here, 1.0)
     found = offers(
         here.records, case.mechanism, MODELS, (1e-3, math.inf, 0.0), here.limit, by_group=kind == "by group", released=0
     )
-    return [Offer(("tables",), *list(vars(each).values())[1:]) for each in found] if kind == "by group" else found
+    return [AuditOffer(("tables",), *list(vars(each).values())[1:]) for each in found] if kind == "by group" else found
 
 
 def costs(epsilon: float, batches: int) -> list[float]:
@@ -206,17 +206,17 @@ def by_halves(kind: str, here: World, paid: list[float]) -> NDArray[np.float64]:
         entry = case.answer(DEVELOPER, f"r{number}", b"", "sp", models, epsilon)
         public = MECHANISM_LAWS[kind]
         if public.noise_on == "gaps":
-            law = public.error(Batch("sp", n0, n - n0, len(models), epsilon, shares=here.limit.shares))
-            told = Evidence(models, values_of(entry), n0, n - n0, law)
+            law = public.error(NoiseInputs("sp", n0, n - n0, len(models), epsilon, shares=here.limit.shares))
+            told = DecoderInputs(models, values_of(entry), n0, n - n0, law)
         else:
-            terms = Terms(mechanism=kind, epsilon=epsilon, n0=n0)
+            terms = PublicTerms(mechanism=kind, epsilon=epsilon, n0=n0)
             told = ep.settled(terms, None, models, values_of(entry), size_epsilon=0.0, epsilon=epsilon)
         own = 1 / told.n0 + 1 / told.n1
         rows.append(told.rows)
         x.append(told.gaps * c / own)
         assert told.noise is not None, kind
         scales.append(ep.rescaled(told.noise, c / own))
-    evidence = Evidence(np.vstack(rows), np.concatenate(x), n0, n - n0, scales[0], None, here.rng)
+    evidence = DecoderInputs(np.vstack(rows), np.concatenate(x), n0, n - n0, scales[0], None, here.rng)
     return ep.posterior(evidence).log_odds - math.log(n0 / (n - n0))
 
 

@@ -21,15 +21,15 @@ from short import parsed
 from compliance.answers.groups import released
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.local import PROTOCOLS, seeded
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
 from developer.groups.decode import decode
-from developer.groups.searched import Asked
+from developer.groups.searched import SearchBounds
 from developer.groups.searched import found as plan_of
-from developer.groups.subsets import SUBSETS, Plan
-from developer.release.beliefs import Beliefs, believe
+from developer.groups.subsets import SUBSETS, SubsetPlan
+from developer.release.beliefs import AttributeGuesses, believe
 from developer.release.mixture import from_mixture, tossed
 from developer.release.searched import found as queries_of
 from fairwall.compliance.v1 import group_service_pb2 as wire
@@ -43,7 +43,7 @@ from sim.games.referee import terms_of
 from sim.games.release.deal import ReleaseDeal
 from sim.games.release.deal import deal as release_deal
 
-BY_HAND = (*(Plan("blocks", 16, batches) for batches in (1, 2, 8, 32)), Plan("halves", 100, 1))
+BY_HAND = (*(SubsetPlan("blocks", 16, batches) for batches in (1, 2, 8, 32)), SubsetPlan("halves", 100, 1))
 
 
 def told(name: str, values: list[float]) -> None:
@@ -57,7 +57,7 @@ def groups(columns: list[str], epsilon: float, games: int) -> None:
     (cell,) = lay_out({"scenario": {"name": "groups", "game": "groups"}, "groups": asked}, "groups").cells
     dealt = [groups_deal(cell, trial, "deal") for trial in range(games)]
     started = time.perf_counter()
-    found = plan_of(Asked(tuple(dealt[0].shares), 1000, epsilon, 32, 100))
+    found = plan_of(SearchBounds(tuple(dealt[0].shares), 1000, epsilon, 32, 100))
     print(f"{' by '.join(columns)}, epsilon {epsilon:g}: searched in {time.perf_counter() - started:.1f} s")
     right = {plan: [_asked(plan, one, epsilon, trial) for trial, one in enumerate(dealt)] for plan in (*BY_HAND, found)}
     for plan, values in right.items():
@@ -66,7 +66,7 @@ def groups(columns: list[str], epsilon: float, games: int) -> None:
     told("less the best by hand", list(np.subtract(right[found], right[best])))
 
 
-def _asked(plan: Plan, dealt: GroupsDeal, epsilon: float, trial: int) -> float:
+def _asked(plan: SubsetPlan, dealt: GroupsDeal, epsilon: float, trial: int) -> float:
     cards, rng = dealt.groups, np.random.default_rng((trial, 1))
     columns = zip(cards.names, cards.sizes, strict=True)
     attributes = tuple(Attribute(name, tuple(map(str, range(size)))) for name, size in columns)
@@ -104,7 +104,7 @@ def release(epsilon: float, share: float, queries: int, games: int) -> None:
         told(name, values)
 
 
-def _believed(dealt: ReleaseDeal, terms: game.ReleaseTerms) -> Beliefs:
+def _believed(dealt: ReleaseDeal, terms: game.ReleaseTerms) -> AttributeGuesses:
     cards, draw = dealt.release, seeded(dealt.compliance.seed)
     if not dealt.releases:
         return believe(terms, dealt.features, dealt.labels, None)
@@ -116,10 +116,10 @@ def _believed(dealt: ReleaseDeal, terms: game.ReleaseTerms) -> Beliefs:
 
 
 def _queried(
-    asked: game.QueryTerms, believed: Beliefs, group: NDArray[np.uint8], queries: int, trial: int
+    asked: game.QueryTerms, believed: AttributeGuesses, group: NDArray[np.uint8], queries: int, trial: int
 ) -> NDArray[np.uint8]:
     rows = tossed(len(group), queries, trial)
-    question = Question("sp", rows, Records(np.zeros_like(group), group, ("sp",)))
+    question = BatchQuestion("sp", rows, Records(np.zeros_like(group), group, ("sp",)))
     noise = Seeded(np.random.default_rng((trial, 2)))
     answers = MECHANISMS[asked.mechanism].release(question, NO_FACTS, asked.epsilon, 0.0, noise).values
     return from_mixture(asked, believed, rows, answers)

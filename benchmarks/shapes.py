@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from short import parsed
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
@@ -170,12 +170,12 @@ def _records(people: int, share: float) -> Records:
     return Records(np.zeros(people, np.uint8), groups, ("sp",))
 
 
-def kinds(people: int, models: int, share: float, rng: Rng) -> Iterator[tuple[str, Question]]:
+def kinds(people: int, models: int, share: float, rng: Rng) -> Iterator[tuple[str, BatchQuestion]]:
     """Yield a batch of each kind."""
     records = _records(people, share)
     groups = records.protected
     for kind, draw in KINDS.items():
-        yield f"{kind}, {share:.0%}", Question("sp", draw(rng, groups.astype(np.float64), models), records)
+        yield f"{kind}, {share:.0%}", BatchQuestion("sp", draw(rng, groups.astype(np.float64), models), records)
 
 
 def likely(people: int, models: int, epsilon: float, draws: int) -> bool:
@@ -194,17 +194,17 @@ def likely(people: int, models: int, epsilon: float, draws: int) -> bool:
     return least < _HELD
 
 
-def questions(people: int, models: int, share: float, rng: Rng) -> Iterator[tuple[str, Question]]:
+def questions(people: int, models: int, share: float, rng: Rng) -> Iterator[tuple[str, BatchQuestion]]:
     """Yield a batch of each shape."""
     records = _records(people, share)
     groups = records.protected
     for (shape, draw), (near, of_model) in product(SHAPES.items(), NEAR.items()):
         score = draw(rng, groups.astype(np.float64))
         rows = [of_model(rng, score, draw(rng, groups.astype(np.float64))) for _ in range(models)]
-        yield f"{shape}, {near}, {share:.0%}", Question("sp", np.array(rows), records)
+        yield f"{shape}, {near}, {share:.0%}", BatchQuestion("sp", np.array(rows), records)
 
 
-def told(question: Question, name: str, epsilon: float, draws: int, seed: int) -> tuple[Array, Array, Array]:
+def told(question: BatchQuestion, name: str, epsilon: float, draws: int, seed: int) -> tuple[Array, Array, Array]:
     """Return errors, and whether guaranteed and likely intervals hold, NaN for none: shape (draws, models) each."""
     mechanism = Recommended() if name == "recommended" else MECHANISMS[name]
     found, gaps = [], question.gaps()
@@ -219,7 +219,7 @@ def told(question: Question, name: str, epsilon: float, draws: int, seed: int) -
     return errors, sure, likely
 
 
-def look(question: Question, epsilon: float, draws: int, seed: int) -> tuple[float, float, float, float]:
+def look(question: BatchQuestion, epsilon: float, draws: int, seed: int) -> tuple[float, float, float, float]:
     """Return how often guaranteed and likely intervals hold, NaN for none, and both errors over the least of others."""
     errors, *held = told(question, "recommended", epsilon, draws, seed)
     others = [told(question, other, epsilon, draws, seed)[0] for other in GUARANTEED]
@@ -236,7 +236,7 @@ def misses(found: tuple[float, float, float, float]) -> bool:
     return likely < _HELD or medians > 2 or squares > 2.5
 
 
-def half_width(question: Question, name: str, epsilon: float, draws: int, seed: int) -> float:
+def half_width(question: BatchQuestion, name: str, epsilon: float, draws: int, seed: int) -> float:
     """Return the median half-width of guaranteed intervals, within the metric's range."""
     mechanism = Recommended(promise="guaranteed") if name == "recommended" else MECHANISMS[name]
     found = []

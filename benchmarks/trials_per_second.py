@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from short import parsed
 
-from developer.reveal.decode import DECODERS, Evidence
+from developer.reveal.decode import DECODERS, DecoderInputs
 
 PEOPLE = 100
 GAME = """
@@ -85,7 +85,7 @@ def arithmetic(trials: int) -> float:
         rows = np.tile(scores, (PEOPLE, 1))
         np.fill_diagonal(rows, 1 - scores)
         gaps = rows[:, protected].mean(axis=1) - rows[:, ~protected].mean(axis=1)
-        DECODERS["lstsq"](Evidence(rows, gaps, 10, 90))
+        DECODERS["lstsq"](DecoderInputs(rows, gaps, 10, 90))
     return trials / (time.perf_counter() - started)
 
 

@@ -31,12 +31,12 @@ from compliance.noise.sampling import Noise, Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.group_tables import FOUR_FIFTHS, Pair
-from fairwall.tables.columns import Categories, Column
+from fairwall.laws.group_tables import FOUR_FIFTHS, WorstPair
+from fairwall.tables.columns import Categories, TypedColumn
 from fairwall.tables.reading import read
 from sim.datasets import FORMATS, SHIPPED, DataError, load
 from sim.report.drawing import looks
-from sim.report.line_plot import Axis, Curve, Panel, line_plot
+from sim.report.line_plot import Axis, Curve, LinePanel, line_plot
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 SIZES = (300, 1_000, 3_000, 10_000, 30_000)
@@ -66,7 +66,7 @@ class World:
     people: Grouped
     accepted: NDArray[np.float64]
 
-    def worst(self, drawn: NDArray[np.intp], epsilon: float, noise: Noise) -> Pair | None:
+    def worst(self, drawn: NDArray[np.intp], epsilon: float, noise: Noise) -> WorstPair | None:
         """Ask about some of the people; None where no two groups are compared."""
         header = wire.ByGroupHeader(by=self.by, measures=[wire.MEASURE_SELECTION_RATE], epsilon=epsilon)
         some = Grouped(self.people.attributes, self.people.codes[:, drawn], self.people.labels[drawn])
@@ -113,7 +113,7 @@ def worlds(source: str) -> Iterator[World]:
 
     name, _, where = source.partition(":")
     columns = read(SHIPPED[name].path, name) if name in SHIPPED else FORMATS[name].read(Path(where), source)
-    values = {ours: Categories.of(Column.of(source, theirs, columns)) for ours, theirs in ATTRIBUTES[name].items()}
+    values = {ours: Categories.of(TypedColumn.of(source, theirs, columns)) for ours, theirs in ATTRIBUTES[name].items()}
     first, *others = ATTRIBUTES[name].values()
     # Whichever value is called advantaged: all people are wanted, and no feature that is protected.
     one, *rest_of_them = next(iter(values.values())).values
@@ -174,7 +174,7 @@ def figure(cells: Sequence[Cell]) -> str:
     of = looks(dict.fromkeys(cell.world.table for cell in cells))
     none = 2 * EPSILONS[-1]
 
-    def panel(by: tuple[str, ...], shares: str) -> Panel:
+    def panel(by: tuple[str, ...], shares: str) -> LinePanel:
         curves = []
         for place, (table, look) in enumerate(of.items()):
             mine = [cell for cell in cells if (cell.world.table, cell.world.by) == (table, by)]
@@ -183,7 +183,7 @@ def figure(cells: Sequence[Cell]) -> str:
                 (cell.people * 1.15 ** (place - 2), min(least_epsilon(getattr(cell, shares)), none)) for cell in mine
             ]
             curves += [Curve(points, look, table)] if points else []
-        return Panel(curves, title=" by ".join(by) if shares == "right" else "")
+        return LinePanel(curves, title=" by ".join(by) if shares == "right" else "")
 
     y_ticks = {**{epsilon: f"{epsilon:g}" for epsilon in EPSILONS}, none: "none"}
     axes = [

@@ -20,7 +20,7 @@ from short import parsed
 
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.rpc.arrays import header_of, to_message
-from fairwall.rpc.recorder import CALL_KEY, Recorder
+from fairwall.rpc.recorder import CALL_KEY, TranscriptRecorder
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from sim.viewer.page import open_run, page
 
@@ -49,7 +49,8 @@ def record(folder: Path, messages: int) -> None:
     """Record so many questions and answers, as the developer and compliance would have."""
     (folder / "scenario.toml").write_text(SCENARIO)
     developer, compliance = (
-        Recorder(folder / "transcript" / party / "1.bin", "long", party, "") for party in ("developer", "compliance")
+        TranscriptRecorder(folder / "transcript" / party / "1.bin", "long", party, "")
+        for party in ("developer", "compliance")
     )
     rng = np.random.default_rng(0)
     for number in range(messages // 2):

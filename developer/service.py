@@ -32,7 +32,7 @@ def within_reach(features: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedModel:
     """The released model, its number of features, and the further released models, numbered from 1."""
 
     model: Model
@@ -67,7 +67,7 @@ class Shelf:
     audited : by deal id and request id, while compliance's request is pending.
     """
 
-    released: dict[str, Released] = field(default_factory=dict)
+    released: dict[str, ReleasedModel] = field(default_factory=dict)
     audited: dict[tuple[str, str], Audited] = field(default_factory=dict)
 
 
@@ -77,7 +77,7 @@ class ModelService(ModelServiceServicer):
     Both mappings, those of a `Shelf`, are owned by the caller, who adds and removes entries.
     """
 
-    def __init__(self, released: Mapping[str, Released], audited: Mapping[tuple[str, str], Audited]) -> None:
+    def __init__(self, released: Mapping[str, ReleasedModel], audited: Mapping[tuple[str, str], Audited]) -> None:
         self._released = released
         self._audited = audited
 

@@ -7,11 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.selection import SparseVector, permute_and_flip_exponents, sparse_vector, unsigned
+from fairwall.laws.selection import SparseVectorNoise, permute_and_flip_exponents, sparse_vector, unsigned
 from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity
 
 
-def sparse_vector_loss(law: SparseVector, change: float) -> float:
+def sparse_vector_loss(law: SparseVectorNoise, change: float) -> float:
     """Return what a law costs neighbours between whom no gap moves by more than the change.
 
     The supremum over batches of any size, whatever the threshold; a batch of few models costs less.

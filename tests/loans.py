@@ -17,7 +17,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Loss
-from compliance.ledger.entries import LOST, Entry, Reply, Request
+from compliance.ledger.entries import LOST, LedgerEntry, Reply, Request
 from compliance.ledger.place import inspect
 from fairwall.client import AuditClient
 from fairwall.rpc import channel, identity
@@ -114,12 +114,12 @@ class Deployment:
         """Be a developer, who finds the service at its address, or behind another one or several."""
         return AuditClient(address or self.address, self.folder / "certificates" / f"developer-{developer}")
 
-    def entries(self) -> dict[tuple[str, str], Entry]:
+    def entries(self) -> dict[tuple[str, str], LedgerEntry]:
         """What was charged, by developer and request id: the chain is whole, no id stands twice, the sum is right."""
         kept = self._kept["ledger"]
         (found,) = inspect(kept if "://" in kept else self.folder / kept)
         assert found.fault == ""
-        charged = [record for record in found.records if isinstance(record, Entry)]
+        charged = [record for record in found.records if isinstance(record, LedgerEntry)]
         entries = {(entry.request.developer, entry.request.request_id): entry for entry in charged}
         assert len(entries) == len(charged)
         assert {entry.request.loss.epsilon for entry in charged} <= {CHARGE}

@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
-from compliance.mechanisms.mechanism import Mechanism, Question
+from compliance.mechanisms.mechanism import BatchQuestion, Mechanism
 from compliance.mechanisms.recommended import answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from sim.planning.batch import Batch
+from sim.planning.batch import PlannedBatch
 from sim.planning.worst import Worst
 
 Rates = tuple[tuple[float, float], ...]
 """Of each stratum, the shares of its disadvantaged and advantaged people that get a 1."""
 
 
-def share_within(batch: Batch, within: float, worst: Worst, draws: int, seed: int = 0) -> float:
+def share_within(batch: PlannedBatch, within: float, worst: Worst, draws: int, seed: int = 0) -> float:
     """How often the released gap of the least favourable model is within reach of the true one."""
     if worst.ones is None:
         question = _with_scores(batch, worst.gap)
@@ -29,13 +29,13 @@ def share_within(batch: Batch, within: float, worst: Worst, draws: int, seed: in
     return share_of(batch, within, question, draws, seed)
 
 
-def share_for(batch: Batch, within: float, rates: Rates, draws: int, seed: int = 0) -> float:
+def share_for(batch: PlannedBatch, within: float, rates: Rates, draws: int, seed: int = 0) -> float:
     """The same for a model of these rates."""
     ones = tuple((round(r0 * n0), round(r1 * n1)) for (r0, r1), (n0, n1) in zip(rates, batch.strata, strict=True))
     return share_of(batch, within, _with_decisions(batch, ones, alike=True), draws, seed)
 
 
-def share_of(batch: Batch, within: float, question: Question, draws: int, seed: int) -> float:
+def share_of(batch: PlannedBatch, within: float, question: BatchQuestion, draws: int, seed: int) -> float:
     """How often the first model's released gap is within reach."""
     mechanism: Mechanism
     if batch.mechanism in MECHANISMS:
@@ -54,7 +54,7 @@ def standard_error(share: float, draws: int) -> float:
     return math.sqrt(max(share * (1 - share), 1 / draws) / draws)
 
 
-def _people(batch: Batch) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _people(batch: PlannedBatch) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Labels and protected attributes, by label, the disadvantaged first."""
     labels, protected = [], []
     for label in (0, 1):
@@ -64,14 +64,14 @@ def _people(batch: Batch) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return np.array(labels, np.uint8), np.array(protected, np.uint8)
 
 
-def _question(batch: Batch, values: NDArray[np.float64]) -> Question:
+def _question(batch: PlannedBatch, values: NDArray[np.float64]) -> BatchQuestion:
     labels, protected = _people(batch)
     if batch.kind.parts[0].value == "correct":  # values say how right a prediction is
         values = np.where(labels == 1, values, 1 - values)
-    return Question(batch.metric, values, Records(labels, protected, (batch.metric,)))
+    return BatchQuestion(batch.metric, values, Records(labels, protected, (batch.metric,)))
 
 
-def _with_scores(batch: Batch, gap: float) -> Question:
+def _with_scores(batch: PlannedBatch, gap: float) -> BatchQuestion:
     """Scores, the same for a whole group, with that gap in every stratum."""
     each = gap / 2 if batch.metric == "eodds_sum" else gap
     _, protected = _people(batch)
@@ -79,7 +79,7 @@ def _with_scores(batch: Batch, gap: float) -> Question:
     return _question(batch, np.tile(scores, (batch.queries, 1)))
 
 
-def _with_decisions(batch: Batch, ones: tuple[tuple[int, int], ...], *, alike: bool) -> Question:
+def _with_decisions(batch: PlannedBatch, ones: tuple[tuple[int, int], ...], *, alike: bool) -> BatchQuestion:
     labels, protected = _people(batch)
     rows = [np.zeros(labels.size), np.zeros(labels.size)]
     for label, groups, some in zip(batch.kind.strata, batch.strata, ones, strict=True):

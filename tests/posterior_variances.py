@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.posterior import SHARE, Seen, directions_of, structures
+from fairwall.laws.posterior import SHARE, NoisyObservations, directions_of, structures
 
 
-def predicted_variances(products: NDArray[np.float64], seen: Seen, people: int) -> list[float]:
+def predicted_variances(products: NDArray[np.float64], seen: NoisyObservations, people: int) -> list[float]:
     """Return the mean posterior variance of u at `SHARE` for each structure; `seen.values` are not looked at."""
     squares, directions = directions_of(products)
     spread, cross, found = SHARE * (1 - SHARE), directions.T @ seen.cross, []

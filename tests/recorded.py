@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.rpc.arrays import header_of, to_message
 from fairwall.rpc.identity import PARTIES
-from fairwall.rpc.recorder import CALL_KEY, Recorder
+from fairwall.rpc.recorder import CALL_KEY, TranscriptRecorder
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from tests.command import SMALL
 
@@ -43,7 +43,8 @@ def record(
     (folder / "scenario.toml").write_text(scenario)
     with ExitStack() as stack:
         recorders = {
-            party: Recorder(folder / "transcript" / party / "1.bin", run, party, "", mode) for party in PARTIES
+            party: TranscriptRecorder(folder / "transcript" / party / "1.bin", run, party, "", mode)
+            for party in PARTIES
         }
         for recorder in recorders.values():
             stack.callback(recorder.close)

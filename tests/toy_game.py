@@ -16,13 +16,13 @@ from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceServicer, add_
 from sim.games.cards import ComplianceCards, party_seed
 from sim.games.game import Game, Line, Watch
 from sim.games.recorded import report_of
-from sim.games.table import Table, Trial
+from sim.games.table import GameTable, Trial
 from sim.report.page import Page
-from sim.scenarios.scenario import Scenario, Section
+from sim.scenarios.scenario import Scenario, ScenarioKeys
 from sim.scenarios.sweep import Cell, Sweep
 
 
-class Coin(Section):
+class Coin(ScenarioKeys):
     bias: float = Field(default=0.5, ge=0, le=1)
 
 
@@ -51,7 +51,7 @@ class CoinTrial(Trial):
 class CoinDealer(RevealServiceServicer):
     """Has the parties of the reveal game wait until the run is over."""
 
-    table: Table = field(repr=False)
+    table: GameTable = field(repr=False)
 
     def register(self, server: grpc.Server, watch: Watch) -> None:
         add_RevealServiceServicer_to_server(watch(self), server)

@@ -16,9 +16,9 @@ if __name__ == "__main__":
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from fairwall.laws.metric import METRICS, Metric, Part
+from fairwall.laws.metric import METRICS, Metric, MetricPart
 
-TNR = Metric("tnr", "true negative rate gap", (Part("correct", label=0),))
+TNR = Metric("tnr", "true negative rate gap", (MetricPart("correct", label=0),))
 
 
 def numbered():

@@ -8,29 +8,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training import People, Regression, train
-from sim.datasets.rows import Rows
+from developer.training import Regression, TrainingSet, train
+from sim.datasets.rows import EncodedRows
 from sim.planning.regressions import Design
 from sim.planning.training import Demands, quarters
 from sim.planning.trainings import outcomes, private
 
 
-def taken(rows: Rows, some: NDArray[np.intp]) -> Rows:
+def taken(rows: EncodedRows, some: NDArray[np.intp]) -> EncodedRows:
     return replace(rows, encoded=rows.encoded[some], labels=rows.labels[some], protected=rows.protected[some])
 
 
-def constant(rows: Rows) -> float:
+def constant(rows: EncodedRows) -> float:
     return float(max(rows.labels.mean(), 1 - rows.labels.mean()))
 
 
-def trained(rows: Rows, setting: Regression, seed: int, train_on: NDArray[np.bool_]) -> tuple[float, float]:
+def trained(rows: EncodedRows, setting: Regression, seed: int, train_on: NDArray[np.bool_]) -> tuple[float, float]:
     """Accuracy and gap of one training, on the other rows."""
     accuracy, low, high = _measured(rows, setting, seed, train_on)
     return accuracy, abs(high - low)
 
 
-def _measured(rows: Rows, setting: Regression, seed: int, train_on: NDArray[np.bool_]) -> tuple[float, float, float]:
-    people = People(rows.features[train_on], rows.labels[train_on])
+def _measured(
+    rows: EncodedRows, setting: Regression, seed: int, train_on: NDArray[np.bool_]
+) -> tuple[float, float, float]:
+    people = TrainingSet(rows.features[train_on], rows.labels[train_on])
     decisions = train(people, setting, seed, rows.protected[train_on]).scores(rows.features[~train_on]) >= 0.5
     group = rows.protected[~train_on]
     rates = [float(decisions[group == a].mean()) for a in (0, 1)]
@@ -59,7 +61,7 @@ class Truth:
         return abs(self.margin) > 2
 
 
-def truth_of(rows: Rows, demands: Demands, trainings: int, seed: int) -> Truth:
+def truth_of(rows: EncodedRows, demands: Demands, trainings: int, seed: int) -> Truth:
     """Train every setting many times, by the developer's own training, on three quarters of these people."""
     n, share = len(rows.labels), constant(rows)
     sizes = [int((rows.protected == group).sum()) for group in (0, 1)]
@@ -99,12 +101,14 @@ class _Written:
 
 @dataclass(frozen=True)
 class Case:
-    seen: Rows
-    unseen: Rows
+    seen: EncodedRows
+    unseen: EncodedRows
     demands: Demands
 
 
-def random_case(rows: Rows, design: Design, rng: np.random.Generator, least: int, epsilons: Sequence[float]) -> Case:
+def random_case(
+    rows: EncodedRows, design: Design, rng: np.random.Generator, least: int, epsilons: Sequence[float]
+) -> Case:
     """Two samples without a person in common, and demands about what some setting comes to at that size."""
     everybody = len(rows.labels)
     n, delta = int(rng.integers(least, everybody // 2 + 1)), float(rng.choice([0.0, 1e-5]))

@@ -9,18 +9,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from adversary.attacks.attack import Answers, Attack, Evidence, Form, Guesses
+from adversary.attacks.attack import Answers, Attack, Form, Guesses, ShadowEvidence
 from adversary.attacks.kl import votes
 from adversary.attacks.meta import by_labels, by_logits
 from adversary.attacks.threshold_test import by_accuracy, by_loss, fixed_rule
-from fairwall.plugins import Plugin, Table
+from fairwall.plugins import Plugin, Registry
 
 
 def _checked(plugin: Plugin, attack: Attack) -> Attack:
     """Return a plug-in's attack, wrapped so that the shapes and values of its guesses are checked."""
     plugin.require(isinstance(attack, Attack), "is no Attack")
 
-    def read(evidence: Evidence, answers: Answers) -> Guesses:
+    def read(evidence: ShadowEvidence, answers: Answers) -> Guesses:
         found, victims = plugin.call(attack.read, evidence, answers), len(answers)
         plugin.require(isinstance(found, Guesses), "made no Guesses")
         bits, scores = np.asarray(found.bits), np.asarray(found.scores)
@@ -37,13 +37,13 @@ def _checked(plugin: Plugin, attack: Attack) -> Attack:
 def _elsewhere(_: str) -> Attack:
     """Return a placeholder for a plug-in's attack in a process that does not run it; its real needs are not known."""
 
-    def read(evidence: Evidence, answers: Answers) -> Guesses:
+    def read(evidence: ShadowEvidence, answers: Answers) -> Guesses:
         raise NotImplementedError
 
     return Attack(read, needs="labels", shadows=False)
 
 
-ATTACKS: Table[Attack] = Table(
+ATTACKS: Registry[Attack] = Registry(
     "attacks",
     {
         "loss-test": Attack(fixed_rule, needs="labels", shadows=False),
@@ -57,4 +57,4 @@ ATTACKS: Table[Attack] = Table(
     _elsewhere,
 )
 
-__all__ = ["ATTACKS", "Answers", "Attack", "Evidence", "Form", "Guesses"]
+__all__ = ["ATTACKS", "Answers", "Attack", "Form", "Guesses", "ShadowEvidence"]

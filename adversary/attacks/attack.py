@@ -28,7 +28,7 @@ LEAST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class ShadowEvidence:
     """The adversary's knowledge about the probes and from its shadow models.
 
     Attributes
@@ -74,11 +74,11 @@ class Attack:
     shadows : whether shadow models of both bits are needed.
     """
 
-    read: Callable[[Evidence, Answers], Guesses]
+    read: Callable[[ShadowEvidence, Answers], Guesses]
     needs: Form
     shadows: bool
 
-    def guess(self, evidence: Evidence, answers: Answers, form: Form) -> Guesses:
+    def guess(self, evidence: ShadowEvidence, answers: Answers, form: Form) -> Guesses:
         """Return guesses of V victims' bits; each depends on that victim's answers, a row of (V, probes), alone."""
         if self.needs == "scores" and form == "labels":
             raise ValueError("the attack reads scores, and the victims answer labels only")

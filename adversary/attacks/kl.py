@@ -14,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adversary.attacks.attack import LEAST, Answers, Evidence, Guesses
+from adversary.attacks.attack import LEAST, Answers, Guesses, ShadowEvidence
 
 
-def votes(evidence: Evidence, answers: Answers) -> Guesses:
+def votes(evidence: ShadowEvidence, answers: Answers) -> Guesses:
     """Guess the bit with most votes; the score is the share of votes for 1, less 1/2. ``answers`` are scores."""
     crossed = _crossed(answers, evidence.shadows)
     zero, one = crossed[:, evidence.bits == 0], crossed[:, evidence.bits == 1]

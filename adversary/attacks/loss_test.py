@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class LossTest:
+class LossTestResult:
     """The accuracy on each group's rows, in [0, 1]; the difference is the accuracy gap."""
 
     accuracy_advantaged: float
@@ -26,7 +26,7 @@ def loss_test(
     features: NDArray[np.float64],
     labels: NDArray[np.uint8],
     disadvantaged_rows: int,
-) -> LossTest:
+) -> LossTestResult:
     """Return a model's accuracies at the threshold 1/2 on a public sample of both groups, the disadvantaged first.
 
     `predict` is the black box: it maps features, (rows, d), to scores in [0, 1], (rows,).
@@ -34,7 +34,7 @@ def loss_test(
     if not 0 < disadvantaged_rows < len(labels):
         raise ValueError("the loss test needs rows of both groups")
     right = (predict(features) >= 0.5) == (labels == 1)
-    return LossTest(
+    return LossTestResult(
         accuracy_advantaged=float(np.mean(right[disadvantaged_rows:])),
         accuracy_disadvantaged=float(np.mean(right[:disadvantaged_rows])),
     )

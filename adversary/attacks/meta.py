@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adversary.attacks.attack import Answers, Evidence, Guesses, decided, log_odds
+from adversary.attacks.attack import Answers, Guesses, ShadowEvidence, decided, log_odds
 
 # Inverse strengths of the penalty, for answers scaled to mean squared norm 1.
 STRENGTHS = tuple(10.0**power for power in range(-2, 4))
@@ -27,17 +27,17 @@ FOLDS = 5
 CUT = 3.0
 
 
-def by_labels(evidence: Evidence, answers: Answers) -> Guesses:
+def by_labels(evidence: ShadowEvidence, answers: Answers) -> Guesses:
     """Guess from hard labels, for models that answer only yes or no."""
     return meta_classifier(evidence, decided(evidence.shadows), decided(answers))
 
 
-def by_logits(evidence: Evidence, answers: Answers) -> Guesses:
+def by_logits(evidence: ShadowEvidence, answers: Answers) -> Guesses:
     """Guess from clipped logits; ``answers`` are scores."""
     return meta_classifier(evidence, *(np.clip(log_odds(of), -CUT, CUT) for of in (evidence.shadows, answers)))
 
 
-def meta_classifier(evidence: Evidence, known: NDArray[np.float64], victims: NDArray[np.float64]) -> Guesses:
+def meta_classifier(evidence: ShadowEvidence, known: NDArray[np.float64], victims: NDArray[np.float64]) -> Guesses:
     """Train on the shadows' features, (shadows, probes), and guess the victims, (V, probes); the score is the logit."""
     mean, spread = known.mean(0), known.std(0)
     # A probe at which all shadows answer the same gets weight 0.

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adversary.attacks.attack import LEAST, Answers, Evidence, Guesses, decided
+from adversary.attacks.attack import LEAST, Answers, Guesses, ShadowEvidence, decided
 
 
-def fixed_rule(evidence: Evidence, answers: Answers) -> Guesses:
+def fixed_rule(evidence: ShadowEvidence, answers: Answers) -> Guesses:
     """Guess, as the loss test does, that a model was trained on the group with the higher accuracy.
 
     The score is the accuracy on the advantaged minus that on the disadvantaged; a tie is a guess of 0. Where one group
@@ -23,12 +23,12 @@ def fixed_rule(evidence: Evidence, answers: Answers) -> Guesses:
     return Guesses((gaps > 0).astype(np.uint8), gaps)
 
 
-def by_accuracy(evidence: Evidence, answers: Answers) -> Guesses:
+def by_accuracy(evidence: ShadowEvidence, answers: Answers) -> Guesses:
     """Guess from the difference of the accuracies."""
     return _guess(_difference(_right(evidence.shadows, evidence), evidence), evidence, _right(answers, evidence))
 
 
-def by_loss(evidence: Evidence, answers: Answers) -> Guesses:
+def by_loss(evidence: ShadowEvidence, answers: Answers) -> Guesses:
     """Guess from the difference of the mean log-losses; ``answers`` are scores."""
     return _guess(_difference(_loss(evidence.shadows, evidence), evidence), evidence, _loss(answers, evidence))
 
@@ -49,22 +49,22 @@ def threshold(values: NDArray[np.float64], bits: NDArray[np.uint8]) -> tuple[flo
     return float(cuts[best[(len(best) - 1) // 2]]), sign
 
 
-def _guess(shadows: NDArray[np.float64], evidence: Evidence, answers: NDArray[np.float64]) -> Guesses:
+def _guess(shadows: NDArray[np.float64], evidence: ShadowEvidence, answers: NDArray[np.float64]) -> Guesses:
     cut, sign = threshold(shadows, evidence.bits)
     scores = sign * (_difference(answers, evidence) - cut)
     return Guesses((scores > 0).astype(np.uint8), scores)
 
 
-def _difference(values: NDArray[np.float64], evidence: Evidence) -> NDArray[np.float64]:
+def _difference(values: NDArray[np.float64], evidence: ShadowEvidence) -> NDArray[np.float64]:
     """Return each model's mean value on the advantaged minus that on the disadvantaged, shape (models,)."""
     advantaged = evidence.group == 1
     return np.asarray(values[:, advantaged].mean(1) - values[:, ~advantaged].mean(1))
 
 
-def _right(answers: Answers, evidence: Evidence) -> NDArray[np.float64]:
+def _right(answers: Answers, evidence: ShadowEvidence) -> NDArray[np.float64]:
     return np.asarray(decided(answers) == evidence.labels, dtype=np.float64)
 
 
-def _loss(answers: Answers, evidence: Evidence) -> NDArray[np.float64]:
+def _loss(answers: Answers, evidence: ShadowEvidence) -> NDArray[np.float64]:
     of_truth = np.where(evidence.labels == 1, answers, 1 - answers)
     return np.asarray(-np.log(np.clip(of_truth, LEAST, 1)))

@@ -7,13 +7,13 @@ import logging
 import numpy as np
 
 from adversary.attacks import ATTACKS
-from adversary.attacks.attack import Evidence, Form
+from adversary.attacks.attack import Form, ShadowEvidence
 from adversary.client import predict
 from adversary.inference.shadows import set_aside, train_shadows
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
-from fairwall.learning.defences import DEFENCES, Split
+from fairwall.learning.defences import DEFENCES, TrainingSplit
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals
@@ -28,7 +28,7 @@ def play(seat: Seat) -> None:
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
         for deal, cards in deals(referee.TakeAttackDeal, inference.TakeAttackDealRequest):
-            own = Split(
+            own = TrainingSplit(
                 cards["features"].astype(np.float64, copy=False),
                 cards["labels"].astype(np.uint8, copy=False),
                 cards["groups"].astype(np.uint8, copy=False),
@@ -43,7 +43,7 @@ def play(seat: Seat) -> None:
                 evidence = shadows.evidence(probes)
             else:
                 none = np.empty((0, len(probes.labels)))
-                evidence = Evidence(probes.labels, probes.group, np.empty(0, np.uint8), none)
+                evidence = ShadowEvidence(probes.labels, probes.group, np.empty(0, np.uint8), none)
             form: Form = "labels" if deal.labels_only else "scores"
             guesses = np.stack([ATTACKS[name].guess(evidence, answers, form).bits for name in deal.attacks])
             referee.SubmitGuesses(

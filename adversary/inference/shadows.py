@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adversary.attacks.attack import Evidence
+from adversary.attacks.attack import ShadowEvidence
 from fairwall.learning import Ensemble, together
-from fairwall.learning.defences import Defence, Settings, Split
+from fairwall.learning.defences import Defence, Settings, TrainingSplit
 
 # Shadows trained on one draw: enough to share a matrix product.
 TOGETHER = 8
@@ -34,7 +34,7 @@ class Probes:
     features: NDArray[np.float64]
     labels: NDArray[np.uint8]
     group: NDArray[np.uint8]
-    rest: Split
+    rest: TrainingSplit
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +45,13 @@ class Shadows:
     bits: NDArray[np.uint8]
     seed: int
 
-    def evidence(self, probes: Probes) -> Evidence:
+    def evidence(self, probes: Probes) -> ShadowEvidence:
         """Return the evidence with all shadows' scores at the probes."""
         scores = self.models.scores(probes.features)
-        return Evidence(probes.labels, probes.group, self.bits, scores, self.seed)
+        return ShadowEvidence(probes.labels, probes.group, self.bits, scores, self.seed)
 
 
-def set_aside(rows: Split, budget: int, seed: int) -> Probes:
+def set_aside(rows: TrainingSplit, budget: int, seed: int) -> Probes:
     """Draw the probes, equally many of each group, the disadvantaged first.
 
     At most `budget`, at least 2, are drawn, and at most half of a group's rows; each group needs at least 2 rows.
@@ -67,7 +67,7 @@ def set_aside(rows: Split, budget: int, seed: int) -> Probes:
 
 
 def train_shadows(
-    rows: Split,
+    rows: TrainingSplit,
     count: int,
     seed: int,
     defence: Defence,
@@ -94,7 +94,7 @@ def train_shadows(
     return Shadows(together(models), bits, seed)
 
 
-def _drawn(split: Split, share: float, rng: np.random.Generator) -> Split:
+def _drawn(split: TrainingSplit, share: float, rng: np.random.Generator) -> TrainingSplit:
     """Draw a share of each group's rows, at least one row."""
     members = [np.flatnonzero(split.groups[0] == a) for a in (0, 1)]
     rows = [rng.choice(member, max(round(share * len(member)), 1), replace=False) for member in members]

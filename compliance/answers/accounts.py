@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.answers.groups import GroupCase
 from compliance.answers.release_service import ReleaseCase
-from compliance.answers.releases import Release
+from compliance.answers.releases import AttributeRelease
 from compliance.answers.statistics import Cohort
 from compliance.answers.tables import Study
 
@@ -16,12 +16,12 @@ from compliance.answers.tables import Study
 class Accounts:
     """The open accounts, which services share: `replace` changes the mappings in place.
 
-    `releases`: a `Release` alone is a deployment's, to which no model comes back.
+    `releases`: a `AttributeRelease` alone is a deployment's, to which no model comes back.
     """
 
-    audits: dict[str, Case] = field(default_factory=dict)
+    audits: dict[str, AuditCase] = field(default_factory=dict)
     groups: dict[str, GroupCase] = field(default_factory=dict)
-    releases: dict[str, ReleaseCase | Release] = field(default_factory=dict)
+    releases: dict[str, ReleaseCase | AttributeRelease] = field(default_factory=dict)
     tables: dict[str, Study] = field(default_factory=dict)
     sums: dict[str, Cohort] = field(default_factory=dict)
 

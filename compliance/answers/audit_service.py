@@ -14,13 +14,13 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.audits import Case, intervals_of, search_of, values_of
+from compliance.answers.audits import AuditCase, intervals_of, search_of, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import reveal_max
-from compliance.answers.sealed import Sealed
+from compliance.answers.sealed import SealedModels
 from compliance.ledger.entries import LedgerError
 from compliance.ledger.store import LedgerUnavailable
-from compliance.mechanisms.summed import Unseen
+from compliance.mechanisms.summed import UnseenPredictions
 from compliance.records.sums import TableSums
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as group
@@ -52,7 +52,7 @@ class AuditService(AuditServiceServicer):
     `cases`: by deal id; the caller adds and removes cases.
     """
 
-    def __init__(self, cases: Mapping[str, Case]) -> None:
+    def __init__(self, cases: Mapping[str, AuditCase]) -> None:
         self._cases = cases
 
     def GetTerms(self, request: audit.GetTermsRequest, context: grpc.ServicerContext) -> audit.GetTermsResponse:
@@ -137,7 +137,7 @@ class AuditService(AuditServiceServicer):
         case.sealed.check(header.sizes)
         quota.weigh(8 * len(header.sizes) * case.people)
         models = uploads.parts_after(header.sizes, request_iterator, "models_chunk")
-        unseen = Unseen(len(models), partial(_scored, case, case.sealed, models, metric, context))
+        unseen = UnseenPredictions(len(models), partial(_scored, case, case.sealed, models, metric, context))
         return audit.AuditSealedResponse(
             answer=_answer(case, header, metric, unseen, context, digest=sealed_digest(header, models))
         )
@@ -155,20 +155,20 @@ class AuditService(AuditServiceServicer):
         quota.weigh(8 * sums.models * case.people)
         if METRICS[metric].binary and not sums.are_decisions:
             raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
-        unseen, digest = Unseen(sums.models, lambda: sums), table_digest(request, sums.digest)
+        unseen, digest = UnseenPredictions(sums.models, lambda: sums), table_digest(request, sums.digest)
         return audit.AuditTableResponse(
             answer=_answer(case, request, metric, unseen, context, digest=digest, began=began)
         )
 
-    def _case(self, deal_id: str, context: grpc.ServicerContext) -> Case:
+    def _case(self, deal_id: str, context: grpc.ServicerContext) -> AuditCase:
         return opened(self._cases, deal_id, context)
 
 
 def _answer(
-    case: Case,
+    case: AuditCase,
     header: _Header,
     metric: str,
-    predictions: NDArray[Any] | Unseen,
+    predictions: NDArray[Any] | UnseenPredictions,
     context: grpc.ServicerContext,
     candidates: Candidates | None = None,
     digest: bytes = b"",
@@ -182,7 +182,7 @@ def _answer(
     developer, began = developer_of(context), time.monotonic() if began is None else began
     rows_digest = header.rows_digest if isinstance(header, audit.AuditHeader) else b""
     compared = None if isinstance(header, audit.AuditTableRequest) else is_compared(rows_digest, case)
-    if not isinstance(predictions, Unseen):
+    if not isinstance(predictions, UnseenPredictions):
         assert isinstance(header, audit.AuditHeader | audit.AuditModelsRequest), "others see no prediction"
         digest = audit_digest(header, predictions)
         if case.rows is not None:
@@ -214,7 +214,9 @@ def _answer(
     return response
 
 
-def _scored(case: Case, sealed: Sealed, models: list[bytes], metric: str, context: grpc.ServicerContext) -> TableSums:
+def _scored(
+    case: AuditCase, sealed: SealedModels, models: list[bytes], metric: str, context: grpc.ServicerContext
+) -> TableSums:
     """Score everybody with the uploaded models and sum the scores by stratum; Refusal for an unfit model."""
     binary, developer = METRICS[metric].binary, developer_of(context)
     scores = sealed.scores(models, binary=binary, developer=developer, goes_on=context.is_active)
@@ -240,7 +242,7 @@ def candidates_in(header: audit.AuditHeader) -> Candidates | None:
     return Candidates(tuple(told.names), tuple(told.utilities), told.baseline, told.at_least)
 
 
-def _budget_terms(case: Case, developer: str) -> audit.BudgetTerms | None:
+def _budget_terms(case: AuditCase, developer: str) -> audit.BudgetTerms | None:
     if case.budget_exposure is None:
         return None
     told = case.budget_exposure()
@@ -249,14 +251,14 @@ def _budget_terms(case: Case, developer: str) -> audit.BudgetTerms | None:
     return audit.BudgetTerms(revealed=revealed, revealed_together=together, revealed_most=told.most, kept=kept)
 
 
-def _commitment_terms(case: Case) -> audit.CommitmentTerms | None:
+def _commitment_terms(case: AuditCase) -> audit.CommitmentTerms | None:
     if case.commitment is None:
         return None
     found, terms_digest = case.commitment
     return audit.CommitmentTerms(**vars(found), terms_digest=terms_digest)
 
 
-def _sealed_terms(case: Case) -> audit.SealedTerms | None:
+def _sealed_terms(case: AuditCase) -> audit.SealedTerms | None:
     if case.sealed is None:
         return None
     return audit.SealedTerms(
@@ -264,7 +266,7 @@ def _sealed_terms(case: Case) -> audit.SealedTerms | None:
     )
 
 
-def _rows_terms(case: Case) -> audit.RowsTerms | None:
+def _rows_terms(case: AuditCase) -> audit.RowsTerms | None:
     ids = case.rows and case.rows.ids
     if not ids:
         return None
@@ -277,7 +279,7 @@ def _rows_terms(case: Case) -> audit.RowsTerms | None:
     )
 
 
-def is_compared(rows_digest: bytes, case: Case) -> bool | None:
+def is_compared(rows_digest: bytes, case: AuditCase) -> bool | None:
     """Return whether the caller's rows were compared with the test set's; None if the test set has no ids."""
     if case.rows is None or case.rows.ids is None:
         return None
@@ -338,7 +340,7 @@ def check_developer(developers: frozenset[str] | None, context: grpc.ServicerCon
         raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
 
 
-def _validate(header: _Header, case: Case) -> str:
+def _validate(header: _Header, case: AuditCase) -> str:
     """Return the name of the request's metric, after checks that need no prediction."""
     check_request_id(header.request_id)
     journal.note(request=header.request_id)
@@ -352,7 +354,7 @@ def _nonce_of(header: _Header) -> bytes:
     return header.nonce if isinstance(header, audit.AuditHeader) else b""
 
 
-def _check_question(number: metric_pb2.Metric, epsilon: float, case: Case) -> str:
+def _check_question(number: metric_pb2.Metric, epsilon: float, case: AuditCase) -> str:
     """Return the metric's name; Refusal if the terms do not allow the metric or epsilon."""
     if not is_known(number):
         raise Refusal(error_pb2.REASON_METRIC_UNKNOWN)
@@ -369,14 +371,14 @@ def _check_question(number: metric_pb2.Metric, epsilon: float, case: Case) -> st
     return metric
 
 
-def wait(case: Case, began: float) -> None:
+def wait(case: AuditCase, began: float) -> None:
     """Sleep until the case's minimum answer time has passed since `began` (a `time.monotonic` time)."""
     if case.answer_seconds:  # a sleep of 0 would yield to other threads
         with work.waiting():
             time.sleep(max(0.0, began + case.answer_seconds - time.monotonic()))
 
 
-def _check_rows(rows_digest: bytes, case: Case) -> None:
+def _check_rows(rows_digest: bytes, case: AuditCase) -> None:
     """Refuse rows whose digest is not the test set's; an empty digest is not compared."""
     if rows_digest and (case.rows is None or rows_digest not in case.rows.digests):
         raise Refusal(error_pb2.REASON_ROWS_DIFFER)
@@ -388,13 +390,13 @@ def check_request_id(request_id: str) -> None:
         raise Refusal(error_pb2.REASON_REQUEST_ID_INVALID)
 
 
-def _check_size(models: int, case: Case) -> None:
+def _check_size(models: int, case: AuditCase) -> None:
     if not 1 <= models <= case.queries_max:
         raise Refusal(AuditError(reason=error_pb2.REASON_QUERIES_OUT_OF_RANGE, queries_max=case.queries_max))
 
 
 def _receive(
-    header: audit.AuditHeader, metric: str, requests: Iterator[audit.AuditRequest], case: Case
+    header: audit.AuditHeader, metric: str, requests: Iterator[audit.AuditRequest], case: AuditCase
 ) -> NDArray[Any]:
     return _checked(metric, received(header, requests, case))
 
@@ -402,7 +404,7 @@ def _receive(
 def received(
     header: audit.AuditHeader | group.ByGroupHeader,
     requests: Iterator[audit.AuditRequest] | Iterator[group.ByGroupRequest],
-    case: Case,
+    case: AuditCase,
 ) -> NDArray[np.generic]:
     """Return the uploaded predictions, shape (models, people), with values not yet checked.
 

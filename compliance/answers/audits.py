@@ -13,33 +13,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.black_box import Asked
+from compliance.answers.black_box import ModelScores
 from compliance.answers.charging import game_ledger, room_of
 from compliance.answers.differencing import Detector
-from compliance.answers.sealed import Sealed
+from compliance.answers.sealed import SealedModels
 from compliance.intervals.interval import VARIANCE_MAX, Ends, probabilities_above, within_range
 from compliance.intervals.joint import draws_of_answers
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours, pure
-from compliance.ledger.entries import Entry, Reply, Request
+from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.mechanisms.mechanism import (
+    BatchQuestion,
     Facts,
     Mechanism,
-    Question,
-    Release,
+    MechanismAnswer,
     Reusable,
     chosen,
     ends_of,
     require_inside,
 )
-from compliance.mechanisms.summed import SummedQuestion, Unseen
+from compliance.mechanisms.summed import SummedQuestion, UnseenPredictions
 from compliance.mechanisms.summed import answering as by_sums
 from compliance.noise.draw_log import DrawLog
 from compliance.noise.sampling import Noise, noise_for
 from compliance.records.engine import Tables
 from compliance.records.people import Records
-from compliance.records.rows import Rows
-from fairwall.laws.alternatives import DRAWS, Candidates, Found
+from compliance.records.rows import FileRows
+from fairwall.laws.alternatives import DRAWS, Candidates, SearchPosterior
 from fairwall.laws.commitment import Commitment
 from fairwall.laws.exposure import Limit
 from fairwall.laws.metric import METRICS
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Case:
+class AuditCase:
     """An open audit case.
 
     Parameters
@@ -105,22 +105,22 @@ class Case:
     developers: frozenset[str] | None = None
     exact: dict[str, NDArray[np.float64]] | None = field(default=None, repr=False)
     detector: Detector = field(default_factory=lambda: Detector(0), repr=False)
-    models: Asked | None = None
+    models: ModelScores | None = None
     draws: DrawLog | None = field(default=None, repr=False)
     neighbours: Neighbours = Neighbours.A_FLIP
     shares: Shares = DEFAULT_SHARES
-    rows: Rows | None = None
+    rows: FileRows | None = None
     answers_a_day: Mapping[str, int] = field(default_factory=dict)
     budget_exposure: Callable[[], BudgetExposure] | None = field(default=None, repr=False)
     tables: Tables | None = None
-    sealed: Sealed | None = field(default=None, repr=False)
+    sealed: SealedModels | None = field(default=None, repr=False)
     protected: str = ""
-    others: Mapping[str, Case] = field(default_factory=dict)
+    others: Mapping[str, AuditCase] = field(default_factory=dict)
     bought_under: bytes = b""
     noise_of: Callable[[Request], Noise] | None = field(default=None, repr=False)
     commitment: tuple[Commitment, bytes] | None = None
 
-    def by(self, column: str) -> Case:
+    def by(self, column: str) -> AuditCase:
         """Return the case of a protected column, the first for an empty name; Refusal for another name."""
         if column in ("", self.protected):
             return self
@@ -139,10 +139,10 @@ class Case:
         request_id: str,
         digest: bytes,
         metric: str,
-        predictions: NDArray[np.float64] | Unseen,
+        predictions: NDArray[np.float64] | UnseenPredictions,
         epsilon: float,
         candidates: Candidates | None = None,
-    ) -> Entry:
+    ) -> LedgerEntry:
         """Charge a batch and answer it, or return the stored answer of the same request.
 
         The entry is durable; :func:`values_of` reads its answers. The noise of a seeded case is a pseudo-random
@@ -171,7 +171,7 @@ class Case:
             found = self._replied(question, asked, epsilon, facts, answering.name, releasing)
             if self.exact is not None:
                 self.exact[request_id] = question.gaps()
-            if not isinstance(predictions, Unseen):
+            if not isinstance(predictions, UnseenPredictions):
                 self.detector.watch(request_id, predictions)
             return found
 
@@ -190,7 +190,7 @@ class Case:
 
     def again(
         self,
-        entry: Entry,
+        entry: LedgerEntry,
         predictions: NDArray[np.float64],
         epsilon: float,
         purchases: tuple[bytes, ...],
@@ -210,7 +210,7 @@ class Case:
         told, again = _numbers(entry), _numbers(replace(entry, reply=reply))
         return told.shape == again.shape and np.allclose(told, again, rtol=0.0, atol=_SAME, equal_nan=True)
 
-    def _releasing(self, question: Question, epsilon: float) -> Mechanism:
+    def _releasing(self, question: BatchQuestion, epsilon: float) -> Mechanism:
         """Return the mechanism that makes a batch's answers: the case's, unless predictions are not seen."""
         if not isinstance(question, SummedQuestion):
             return self.mechanism
@@ -221,7 +221,7 @@ class Case:
 
     def _replied(
         self,
-        question: Question,
+        question: BatchQuestion,
         request: Request,
         epsilon: float,
         facts: tuple[bytes, ...],
@@ -239,14 +239,14 @@ class Case:
         return Reply(answer, _encode(release.facts, self.bought_under))
 
     def _question(
-        self, metric: str, predictions: NDArray[np.float64] | Unseen, candidates: Candidates | None = None
-    ) -> Question:
-        if isinstance(predictions, Unseen):
+        self, metric: str, predictions: NDArray[np.float64] | UnseenPredictions, candidates: Candidates | None = None
+    ) -> BatchQuestion:
+        if isinstance(predictions, UnseenPredictions):
             return SummedQuestion.of(metric, predictions, self.records)
-        return Question(metric, predictions, self.records, candidates=candidates)
+        return BatchQuestion(metric, predictions, self.records, candidates=candidates)
 
     def probability_above(
-        self, entry: Entry, predictions: NDArray[np.float64] | Unseen, threshold: float
+        self, entry: LedgerEntry, predictions: NDArray[np.float64] | UnseenPredictions, threshold: float
     ) -> NDArray[np.float64]:
         """Return P(the population's gap > threshold) for each model of a batch, see `compliance.intervals.interval`.
 
@@ -257,7 +257,7 @@ class Case:
         asked = entry.request
         question = self._question(asked.metric, predictions)
         values: Iterable[NDArray[np.float64] | tuple[int, float]]
-        if isinstance(predictions, Unseen):
+        if isinstance(predictions, UnseenPredictions):
             values = [(question.people(), VARIANCE_MAX)] * len(low)
         else:
             values = itertools.chain.from_iterable(question.asked.strata[0].pieces())
@@ -308,11 +308,11 @@ def game_case(
     seed: bytes | None,
     precision: Precision = "float64",
     differencing: int = 0,
-    models: Asked | None = None,
+    models: ModelScores | None = None,
     draws: DrawLog | None = None,
-) -> Case:
+) -> AuditCase:
     """Open the case of one deal, with a ledger in memory and exact answers kept for the referee."""
-    return Case(
+    return AuditCase(
         deal_id,
         records,
         mechanism,
@@ -328,20 +328,20 @@ def game_case(
     )
 
 
-def values_of(entry: Entry) -> NDArray[np.float64]:
+def values_of(entry: LedgerEntry) -> NDArray[np.float64]:
     """Return the answers of a batch, shape (models,)."""
     values: NDArray[np.float64] = _numbers(entry)[0]
     return values
 
 
-def intervals_of(entry: Entry) -> tuple[Ends, Ends]:
+def intervals_of(entry: LedgerEntry) -> tuple[Ends, Ends]:
     """Return the guaranteed and the likely intervals of a batch, within the metric's range; NaN for none."""
     _, low, high, likely_low, likely_high = _numbers(entry)
     metric = entry.request.metric
     return within_range(low, high, metric), within_range(likely_low, likely_high, metric)
 
 
-def _rounded(release: Release, precision: Precision) -> Release:
+def _rounded(release: MechanismAnswer, precision: Precision) -> MechanismAnswer:
     """Round answers to the terms' precision, and widen interval ends by half a last digit.
 
     Rounding may have moved an end, or an exact answer that is its own interval, by that much.
@@ -386,22 +386,24 @@ class _Head:
     candidates: Candidates | None = None
 
 
-def column_of(entry: Entry) -> str:
+def column_of(entry: LedgerEntry) -> str:
     """Return the protected column of the gaps; empty where there is only one, and for answers that are not gaps."""
     return _head(entry).column if entry.request.metric in METRICS else ""
 
 
-def search_of(entry: Entry) -> Found | None:
+def search_of(entry: LedgerEntry) -> SearchPosterior | None:
     """Return the result of a search; None if the request was not a search."""
     head = _head(entry)
     if head.candidates is None:
         return None
     models = len(head.candidates.names)
     draws = np.frombuffer(entry.reply.answer, "<f4", offset=head.begins + 8 * 5 * models).reshape(-1, models)
-    return Found(entry.request.metric, head.candidates, draws)
+    return SearchPosterior(entry.request.metric, head.candidates, draws)
 
 
-def _draws(question: Question, name: str, release: Release, generator: np.random.Generator) -> NDArray[np.float64]:
+def _draws(
+    question: BatchQuestion, name: str, release: MechanismAnswer, generator: np.random.Generator
+) -> NDArray[np.float64]:
     """Draw a batch's gaps jointly from their distribution given the release."""
     if release.joint is not None:
         return release.joint(DRAWS, generator)
@@ -410,7 +412,7 @@ def _draws(question: Question, name: str, release: Release, generator: np.random
 
 
 def _encode_answer(
-    release: Release, column: str, candidates: Candidates | None, draws: NDArray[np.float64] | None
+    release: MechanismAnswer, column: str, candidates: Candidates | None, draws: NDArray[np.float64] | None
 ) -> bytes:
     """Encode answers and interval ends; ends are cut to the metric's range only when they are read.
 
@@ -428,7 +430,7 @@ def _encode_answer(
     return begins + np.stack([release.values, *itertools.chain(*ends_of(release))]).astype("<f8").tobytes() + ends
 
 
-def _head(entry: Entry) -> _Head:
+def _head(entry: LedgerEntry) -> _Head:
     stored = entry.reply.answer
     if not len(stored) % 8:
         return _Head()
@@ -441,7 +443,7 @@ def _head(entry: Entry) -> _Head:
     return _Head(begins, stored[2:begins].rstrip(b"\0").decode())
 
 
-def _numbers(entry: Entry) -> NDArray[np.float64]:
+def _numbers(entry: LedgerEntry) -> NDArray[np.float64]:
     """Return answers and the ends of their intervals, guaranteed and likely, shape (5, m)."""
     stored, head = entry.reply.answer, _head(entry)
     if head.begins:

@@ -22,15 +22,15 @@ from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 
 
-class Asked(Protocol):
+class ModelScores(Protocol):
     """Models that can be queried about the test set: served by the developer, or uploaded."""
 
     def scores(self, request_id: str, count: int, context: grpc.ServicerContext, /) -> NDArray[np.float64]:
-        """Return each model's scores, shape (count, people), see `Models.scores`."""
+        """Return each model's scores, shape (count, people), see `QueriedModels.scores`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Models:
+class QueriedModels:
     """The models of one deal, and the rows they are queried about.
 
     `features`: of the test set, shape (people, d), in the order of its records.

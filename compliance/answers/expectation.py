@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.interval import within_range
-from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, chosen, ends_of
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Mechanism, chosen, ends_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range
@@ -164,7 +164,7 @@ def _chosen(
     world: int,
     epsilon: float,
     delta: float,
-) -> tuple[Mechanism, float, Question]:
+) -> tuple[Mechanism, float, BatchQuestion]:
     """Return the mechanism, the epsilon, and a question about one or several of the batch's models."""
     metrics, metric, _, models, shares = about
     fewer = max(1, min(models, (_VALUES_MAX if stands_for == 1 else _VALUES_OF_MANY) // sum(strata)))
@@ -188,14 +188,14 @@ def _question(
     minimum_group: int,
     world: int,
     generator: np.random.Generator,
-) -> Question:
+) -> BatchQuestion:
     labels = np.repeat(np.array([0, 1], np.uint8), strata)
     protected = np.concatenate([_groups(share, people, minimum_group) for people in strata])
     predictions = generator.random((models, labels.size))
     if world == 1:
         rate = np.where(protected == 1, 0.25 + 0.1 * share, 0.25 - 0.1 * (1 - share))
         predictions = (predictions < rate).astype(np.float64)
-    return Question(metric, predictions, Records.imagined(labels, protected, metrics, minimum_group))
+    return BatchQuestion(metric, predictions, Records.imagined(labels, protected, metrics, minimum_group))
 
 
 def _groups(share: float, people: int, minimum_group: int) -> NDArray[np.uint8]:

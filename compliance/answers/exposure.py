@@ -10,7 +10,7 @@ from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records.people import Records
 from fairwall.laws import risk
-from fairwall.laws.budget_exposure import ROWS, TABLES, Offer, that_differ, that_tell_most
+from fairwall.laws.budget_exposure import ROWS, TABLES, AuditOffer, that_differ, that_tell_most
 from fairwall.laws.choice import CELLS, CELLS_FROM
 from fairwall.laws.exposure import Limit, is_known, revealed
 from fairwall.laws.metric import find_metric
@@ -42,7 +42,7 @@ def offers(
     *,
     by_group: bool,
     released: float,
-) -> list[Offer]:
+) -> list[AuditOffer]:
     """Return what the service sells, for metrics that reveal different things; empty if an attack is not known.
 
     `batch`: least and most epsilon of a batch, and its delta. `limit`: on what a batch may reveal. `by_group`: whether
@@ -63,7 +63,7 @@ def offers(
         names += (TABLES, ROWS) if by_group else ()
         if chooses:
             names = that_tell_most(names, people, limit.shares.allowed(people)[0])
-        found.append(Offer(names, metric, people, queries_max, limit, least, most, delta, chooses, released))
+        found.append(AuditOffer(names, metric, people, queries_max, limit, least, most, delta, chooses, released))
     return that_differ(found)
 
 

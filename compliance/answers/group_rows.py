@@ -36,7 +36,7 @@ def questions(
 
 
 @dataclass(eq=False)
-class Part:
+class RowPart:
     """People whom the same measures read, and the number that each of them adds to each row.
 
     `inside`: membership, shape (people,). `looked`: for each measure of each model, whether it reads these people.
@@ -95,14 +95,14 @@ class Part:
 
 def parts_of(
     measures: Sequence[wire.Measure], labels: NDArray[np.uint8], predictions: NDArray[np.float64]
-) -> list[Part]:
+) -> list[RowPart]:
     """Split people by the measures that read them, and return each part with its rows; at least one measure."""
-    parts: list[Part] = []
+    parts: list[RowPart] = []
     for model in predictions:
         base, values = _values(measures, labels, model)
         if not parts:  # the people that a measure reads do not depend on the model
             answers, stratum = strata_of(base)
-            parts = [Part(stratum == number) for number in range(len(answers))]
+            parts = [RowPart(stratum == number) for number in range(len(answers))]
         for place in range(len(measures)):
             for part, answer in zip(parts, answers, strict=True):
                 part.add(values[place], looks=bool(answer[place]))

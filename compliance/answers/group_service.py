@@ -22,7 +22,7 @@ from compliance.answers.audit_service import (
 from compliance.answers.groups import EPSILON_MIN, GroupCase
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceServicer
-from fairwall.laws.metric import Part, find_metric
+from fairwall.laws.metric import MetricPart, find_metric
 from fairwall.rpc import journal, uploads
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.audits import by_group_digest
@@ -41,12 +41,12 @@ _DECISIONS = frozenset(
 )
 
 _ALLOWED_BY = {
-    wire.MEASURE_SELECTION_RATE: Part("prediction"),
-    wire.MEASURE_MEAN_SCORE: Part("prediction"),
-    wire.MEASURE_SCORING_RATE: Part("prediction"),
-    wire.MEASURE_TRUE_POSITIVE_RATE: Part("prediction", label=1),
-    wire.MEASURE_FALSE_POSITIVE_RATE: Part("prediction", label=0),
-    wire.MEASURE_ACCURACY: Part("correct"),
+    wire.MEASURE_SELECTION_RATE: MetricPart("prediction"),
+    wire.MEASURE_MEAN_SCORE: MetricPart("prediction"),
+    wire.MEASURE_SCORING_RATE: MetricPart("prediction"),
+    wire.MEASURE_TRUE_POSITIVE_RATE: MetricPart("prediction", label=1),
+    wire.MEASURE_FALSE_POSITIVE_RATE: MetricPart("prediction", label=0),
+    wire.MEASURE_ACCURACY: MetricPart("correct"),
 }
 """The metric part that permits each measure: a measure is allowed if an allowed metric compares groups by it, and so
 reveals as much about labels."""

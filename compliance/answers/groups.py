@@ -14,15 +14,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.answers.charging import room_of
 from compliance.answers.group_noise import balanced_noise, ball_noise
-from compliance.answers.group_rows import Part, parts_of, questions
+from compliance.answers.group_rows import RowPart, parts_of, questions
 from compliance.ledger.accountant import Loss, Neighbours, pure
-from compliance.ledger.entries import Entry, Reply, Request
+from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.noise.sampling import Noise, noise_for
 from compliance.records.groups import Grouped
-from compliance.records.rows import Rows
+from compliance.records.rows import FileRows
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.ball import Ball
 from fairwall.laws.exposure import NO_LIMIT, Limit, of_rows, of_tables, one_person
@@ -62,7 +62,7 @@ class GroupCase:
     limit : on what a request may reveal about membership of a group of the least size that the limit names.
     """
 
-    case: Case
+    case: AuditCase
     people: Grouped
     least_share: float
     limit: Limit = NO_LIMIT
@@ -74,11 +74,11 @@ class GroupCase:
 
     @property
     def developers(self) -> frozenset[str] | None:
-        """The developers admitted, as in `Case`."""
+        """The developers admitted, as in `AuditCase`."""
         return self.case.developers
 
     @cached_property
-    def rows(self) -> Rows | None:
+    def rows(self) -> FileRows | None:
         """The ids of everybody."""
         rows = self.case.rows
         return None if rows is None else replace(rows, audited=np.ones(rows.people, np.bool_))
@@ -95,7 +95,7 @@ class GroupCase:
         digest: bytes,
         header: wire.ByGroupHeader,
         predictions: NDArray[np.float64],
-    ) -> Entry:
+    ) -> LedgerEntry:
         """Charge a request and count, or return the stored answer of the same request.
 
         The loss is stated for a change of all of one person's protected attributes, which bounds that for a change of
@@ -231,7 +231,7 @@ class _Tables:
 class _Balls:
     """A request's answer by rows: parts of the people, each with its own ball, all of one rate."""
 
-    parts: list[Part]
+    parts: list[RowPart]
     rate: float
     groups: int
 
@@ -263,7 +263,7 @@ def _balls(
     return _Balls(parts, noise_rate(epsilon, 1.0), groups)
 
 
-def _rows(part: Part, by: tuple[NDArray[np.intp], int], rate: float, noise: Noise) -> wire.GroupRows:
+def _rows(part: RowPart, by: tuple[NDArray[np.intp], int], rate: float, noise: Noise) -> wire.GroupRows:
     cell, groups = by
     exact = part.counted(cell, groups)
     if exact.size > NUMBERS_MAX:

@@ -10,7 +10,7 @@ import grpc
 from blake3 import blake3
 
 from compliance.answers.audit_service import check_request_id, developer_of, explained, opened
-from compliance.answers.releases import HandedModel, Release
+from compliance.answers.releases import AttributeRelease, HandedModel
 from compliance.answers.tables import Study
 from compliance.mechanisms.local import PROTOCOLS
 from fairwall.compliance.v1 import release_service_pb2 as wire
@@ -30,7 +30,7 @@ _MODEL_BYTES_MAX = 1 << 26
 class ReleaseCase:
     """The release of one deal, the model that comes back, and whether the developer gets the model's utilities."""
 
-    release: Release
+    release: AttributeRelease
     model: HandedModel
     tells_utilities: bool
 
@@ -41,18 +41,20 @@ class ReleaseCase:
 
     @property
     def developers(self) -> frozenset[str] | None:
-        """The developers admitted, as in `Release`."""
+        """The developers admitted, as in `AttributeRelease`."""
         return self.release.developers
 
 
 class ReleaseService(ReleaseServiceServicer):
     """The gRPC service that releases attributes of the open deals.
 
-    `cases`: by deal id; the caller adds and removes them. A `Release` alone is a deployment's, to which no model comes
-    back. `studies`: whose tables are released, likewise.
+    `cases`: by deal id; the caller adds and removes them. A `AttributeRelease` alone is a deployment's, to which no
+    model comes back. `studies`: whose tables are released, likewise.
     """
 
-    def __init__(self, cases: Mapping[str, ReleaseCase | Release], studies: Mapping[str, Study] | None = None) -> None:
+    def __init__(
+        self, cases: Mapping[str, ReleaseCase | AttributeRelease], studies: Mapping[str, Study] | None = None
+    ) -> None:
         self._cases = cases
         self._studies = {} if studies is None else studies
 
@@ -103,7 +105,7 @@ class ReleaseService(ReleaseServiceServicer):
         """Take the trained model."""
         header = uploads.header_of(request_iterator)
         case = opened(self._cases, header.deal_id, context)
-        if isinstance(case, Release):
+        if isinstance(case, AttributeRelease):
             raise Refusal(error_pb2.REASON_NO_FEATURES)
         nodes = uploads.array_after(header.nodes, request_iterator, "nodes_chunk", _MODEL_BYTES_MAX)
         case.model.hand(nodes, sees_attributes=header.sees_attributes)
@@ -132,12 +134,12 @@ class ReleaseService(ReleaseServiceServicer):
         )
         yield from (wire.TabulateResponse(table_chunk=chunk) for chunk in arrays.chunks_of(table))
 
-    def _release(self, deal_id: str, context: grpc.ServicerContext) -> Release:
+    def _release(self, deal_id: str, context: grpc.ServicerContext) -> AttributeRelease:
         case = opened(self._cases, deal_id, context)
         return case.release if isinstance(case, ReleaseCase) else case
 
 
-def _terms(release: Release) -> wire.GetReleaseTermsResponse:
+def _terms(release: AttributeRelease) -> wire.GetReleaseTermsResponse:
     """Return the terms, except the caller's remaining budget."""
     return wire.GetReleaseTermsResponse(
         people=len(release.values),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from compliance.answers.charging import game_ledger, room_of
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
-from compliance.ledger.entries import Entry, Reply, Request
+from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.mechanisms.local import PROTOCOLS, seeded, system
 from compliance.noise.sampling import request_key
 from compliance.records.people import Records
@@ -29,7 +29,7 @@ from fairwall.wire.v1 import error_pb2
 
 
 @dataclass(frozen=True)
-class Column:
+class SanitisedColumn:
     """A sensitive column: index in the file, domain size, share of epsilon, name, and its values' names.
 
     Values are in the order of their codes; empty where only codes are known.
@@ -43,7 +43,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class AttributeRelease:
     """People whose sensitive attributes are released sanitised, and the ledger that pays.
 
     Parameters
@@ -59,7 +59,7 @@ class Release:
 
     dataset: str
     protocol: str
-    columns: Sequence[Column]
+    columns: Sequence[SanitisedColumn]
     values: NDArray[np.uint8] = field(repr=False)
     ledger: Ledger = field(repr=False)
     seed: bytes | None = field(repr=False)
@@ -77,7 +77,7 @@ class Release:
         """Epsilon spent of the budget, on releases and everything else it pays for."""
         return self.ledger.standing(self.dataset).spent
 
-    def answer(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
+    def answer(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> LedgerEntry:
         """Charge a release and draw it, or return the stored one of the same request: it is never drawn twice.
 
         Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`; LocalPrivacyError if the protocol is undefined at
@@ -90,7 +90,7 @@ class Release:
         room = room_of(developer, self.answers_a_day, self.epsilon_min)
         return self.ledger.settle(request, lambda _: Reply(self.sanitised(request_id, epsilon).tobytes()), room=room)
 
-    def encoded(self, entry: Entry) -> NDArray[Any]:
+    def encoded(self, entry: LedgerEntry) -> NDArray[Any]:
         """Return the released values, shape (people, width)."""
         stored = np.frombuffer(entry.reply.answer, np.uint8)
         cells = len(self.values) * self.width
@@ -110,21 +110,21 @@ class Release:
         ]
         return np.concatenate(parts, axis=1)
 
-    def _by_column(self) -> Iterator[tuple[Column, NDArray[np.uint8]]]:
+    def _by_column(self) -> Iterator[tuple[SanitisedColumn, NDArray[np.uint8]]]:
         return zip(self.columns, self.values.T, strict=True)
 
 
 def game_release(
     dataset: str,
     protocol: str,
-    columns: Sequence[Column],
+    columns: Sequence[SanitisedColumn],
     values: NDArray[np.uint8],
     epsilon: float,
     seed: bytes | None,
-) -> Release:
+) -> AttributeRelease:
     """Open a game's release with a budget of epsilon, in a ledger in memory."""
     ledger = game_ledger(dataset, Neighbours.ATTRIBUTES, Budget(epsilon))
-    return Release(dataset, protocol, columns, values, ledger, seed)
+    return AttributeRelease(dataset, protocol, columns, values, ledger, seed)
 
 
 class HandedModel:
@@ -140,7 +140,7 @@ class HandedModel:
         labels: NDArray[np.uint8],
         features: NDArray[np.integer],
         sensitive: NDArray[np.uint8],
-        columns: Sequence[Column],
+        columns: Sequence[SanitisedColumn],
         sizes: Sequence[int],
     ) -> None:
         self._labels, self._features, self._sensitive = labels, features, sensitive

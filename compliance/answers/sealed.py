@@ -57,7 +57,7 @@ def check_libraries() -> None:
         raise SealedError("sealed: needs onnxruntime: pip install 'fairwall[sealed]'")
 
 
-class Scorer:
+class ScorerProcess:
     """The scoring processes; start them before this process is confined, and while it knows nothing protected.
 
     Each process scores one batch at a time, and each developer has at most one process: a developer with many models
@@ -213,7 +213,7 @@ def _read(source: IO[bytes], size: int) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class Sealed:
+class SealedModels:
     """Scoring of a data set by uploaded models.
 
     `names`: of the features, in the models' input order. `features`: of every row of the file, in its order, shape
@@ -225,7 +225,7 @@ class Sealed:
     features: NDArray[np.float64] = field(repr=False)
     bytes_max: int
     seconds: float
-    scorer: Scorer = field(repr=False)
+    scorer: ScorerProcess = field(repr=False)
 
     def check(self, sizes: Sequence[int]) -> None:
         """Refuse empty models, or too many bytes together, before any is sent."""

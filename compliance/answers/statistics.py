@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from compliance.answers.charging import game_ledger
 from compliance.ledger import Ledger
-from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule
-from compliance.ledger.entries import Entry, Reply, Request
+from compliance.ledger.accountant import Budget, Loss, LossKind, Neighbours, Rule
+from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, noise_for, step_for
 from fairwall.laws.gaussian import gaussian_epsilon
 
@@ -51,7 +51,7 @@ class Cohort:
 
     def answer(
         self, developer: str, request_id: str, digest: bytes, rows: NDArray[np.float64], multiplier: float
-    ) -> Entry:
+    ) -> LedgerEntry:
         """Charge sums and draw them, or return the stored ones of the same request: they are never drawn twice.
 
         Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`.
@@ -70,9 +70,9 @@ class Cohort:
 
     def loss(self, multiplier: float) -> Loss:
         """Return the loss of sums with noise of `multiplier` sensitivities, in epsilon at the budget's delta."""
-        return Loss(gaussian_epsilon(multiplier, self.delta), self.delta, Law.GAUSSIAN, multiplier)
+        return Loss(gaussian_epsilon(multiplier, self.delta), self.delta, LossKind.GAUSSIAN, multiplier)
 
-    def sums(self, entry: Entry) -> NDArray[np.float64]:
+    def sums(self, entry: LedgerEntry) -> NDArray[np.float64]:
         """Return the released sums, shape (2, width + 1)."""
         return np.frombuffer(entry.reply.answer, np.float64).reshape(2, -1)
 

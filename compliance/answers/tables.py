@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from compliance.answers.charging import game_ledger
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
-from compliance.ledger.entries import Entry, Reply, Request
+from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.noise.sampling import noise_for
 from fairwall.laws.decimals import least_scale
 
@@ -48,7 +48,7 @@ class Study:
         """Epsilon spent of the budget."""
         return self.ledger.standing(self.dataset).spent
 
-    def answer(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
+    def answer(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> LedgerEntry:
         """Charge a table and draw it, or return the stored one of the same request: it is never drawn twice.
 
         Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`.
@@ -63,7 +63,7 @@ class Study:
         """Return the loss of a table bought for `epsilon`: infinite for records."""
         return Loss(math.inf if self.records else epsilon)
 
-    def table(self, entry: Entry) -> NDArray[np.float64]:
+    def table(self, entry: LedgerEntry) -> NDArray[np.float64]:
         """Return what was released: shape (cells,), or (people, 2) for records."""
         stored = np.frombuffer(entry.reply.answer, np.float64)
         return stored.reshape(-1, 2) if self.records else stored

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compliance.answers.accounts import Accounts
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.answers.groups import GroupCase
-from compliance.answers.releases import Release
-from compliance.answers.sealed import Scorer, Sealed
+from compliance.answers.releases import AttributeRelease
+from compliance.answers.sealed import ScorerProcess, SealedModels
 from compliance.deployment.committed import Derive, committed
 from compliance.deployment.policy.loading import Data
 from compliance.deployment.worth import later
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from compliance.answers.exposure import BudgetExposure
 
 
-def opened(data: Sequence[Data], ledger: Ledger, work: Executor, scorer: Scorer | None = None) -> Accounts:
+def opened(data: Sequence[Data], ledger: Ledger, work: Executor, scorer: ScorerProcess | None = None) -> Accounts:
     """Open every data set's accounts, by data set name; `work` computes budget exposures in the background."""
     audits = {
         each.policy.data_name: case_of(
@@ -44,8 +44,8 @@ def case_of(
     derive: Derive,
     begun: bytes,
     exposure: Callable[[], BudgetExposure] | None = None,
-    sealed: Sealed | None = None,
-) -> Case:
+    sealed: SealedModels | None = None,
+) -> AuditCase:
     """Return the case of a data set, with the policy's mechanism.
 
     Its noise is the system's, never seeded, unless the policy commits to a key, which `derive` makes, for the ledger
@@ -54,7 +54,7 @@ def case_of(
     policy, key = data.policy, derive("data")
     column, *others = data.records
     bound = committed(policy, data.first, derive, begun) if policy.audit.committed else None
-    case = Case(
+    case = AuditCase(
         dataset=policy.data_name,
         records=data.first,
         protected=column if data.tables is None else "",
@@ -86,15 +86,15 @@ def case_of(
     )
 
 
-def _sealed(data: Data, scorer: Scorer | None) -> Sealed | None:
+def _sealed(data: Data, scorer: ScorerProcess | None) -> SealedModels | None:
     asked = data.policy.sealed
     if asked is None or data.features is None:
         return None
     assert scorer is not None, "it was started for a policy that has this"
-    return Sealed(asked.features, data.features, asked.megabytes << 20, asked.seconds, scorer)
+    return SealedModels(asked.features, data.features, asked.megabytes << 20, asked.seconds, scorer)
 
 
-def _grouped(data: Sequence[Data], cases: Mapping[str, Case]) -> dict[str, GroupCase]:
+def _grouped(data: Sequence[Data], cases: Mapping[str, AuditCase]) -> dict[str, GroupCase]:
     return {
         each.policy.data_name: GroupCase(
             cases[each.policy.data_name],
@@ -107,11 +107,11 @@ def _grouped(data: Sequence[Data], cases: Mapping[str, Case]) -> dict[str, Group
     }
 
 
-def _release(data: Data, ledger: Ledger) -> Release:
+def _release(data: Data, ledger: Ledger) -> AttributeRelease:
     policy, released = data.policy, data.released
     assert policy.release is not None, "what was released was read by it"
     assert released is not None
-    return Release(
+    return AttributeRelease(
         policy.release_name,
         policy.release.protocol,
         *released,

@@ -12,7 +12,7 @@ from compliance.deployment.policy.loading import Data, fingerprint_of_release
 from compliance.deployment.policy.schema import DeploymentSection, Policies
 from compliance.ledger import Ledger, look, postgres
 from compliance.ledger.accountant import Budget, Neighbours, Rule
-from compliance.ledger.entries import Account, LedgerError, Served
+from compliance.ledger.entries import Account, LedgerError, ServedData
 from compliance.ledger.head import load_key
 from compliance.ledger.place import Place, inspect, open_seal, shown
 
@@ -93,11 +93,11 @@ def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
 
 def _terms(
     data: Sequence[Data], data_key: bytes
-) -> tuple[list[Account], list[Served], list[tuple[str, str, float, float]]]:
+) -> tuple[list[Account], list[ServedData], list[tuple[str, str, float, float]]]:
     """Return a policy's budgets, its data sets with their developers, and each developer's epsilon and delta."""
     alone = len(data) == 1 and data[0].policy.release is None
     accounts: list[Account] = []
-    served: list[Served] = []
+    served: list[ServedData] = []
     shares: list[tuple[str, str, float, float]] = []
     for each in data:
         name, developers, audited = each.policy.data_name, each.policy.developers, each.policy.budget
@@ -106,13 +106,13 @@ def _terms(
         # A new ledger can compare people only between this policy's data sets.
         bound = each.fingerprint(data_key) + (b"" if alone and not data_key else whose.sealed(data_key))
         accounts.append(Account(name, Neighbours.A_FLIP, budget, bound))
-        served.append(Served(name, tuple(developers), each.policy.audit.metrics, each.policy.data.minimum_group))
+        served.append(ServedData(name, tuple(developers), each.policy.audit.metrics, each.policy.data.minimum_group))
         shares += [(name, developer, share.epsilon, share.delta) for developer, share in developers.items()]
         if each.policy.release is not None and whose_released is not None:
             name, whole = each.policy.release_name, Budget(each.policy.release.epsilon)
             bound = fingerprint_of_release(each.policy, data_key) + whose_released.sealed(data_key)
             accounts.append(Account(name, Neighbours.ATTRIBUTES, whole, bound))
-            served.append(Served(name, tuple(developers)))
+            served.append(ServedData(name, tuple(developers)))
             shares += [(name, developer, share.release, 0.0) for developer, share in developers.items()]
     return accounts, served, shares
 

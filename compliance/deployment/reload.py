@@ -19,7 +19,7 @@ from compliance.answers.accounts import Accounts
 from compliance.answers.audit_service import AuditService
 from compliance.answers.group_service import GroupService
 from compliance.answers.release_service import ReleaseService
-from compliance.answers.sealed import Scorer
+from compliance.answers.sealed import ScorerProcess
 from compliance.deployment.accounts import opened
 from compliance.deployment.ledger import IN_FORCE, agree
 from compliance.deployment.policy.checks import check_change
@@ -50,7 +50,7 @@ _LOOK_SECONDS = 0.3
 
 
 @dataclass
-class Service:
+class RunningService:
     """A running deployment.
 
     `listen`: the address, if not the file's. `running`: shows commands which policy that is. `deployed`: the callers
@@ -65,7 +65,7 @@ class Service:
     deployed: Deployed
     accounts: Accounts = field(default_factory=Accounts)
     work: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "worth"))
-    scorer: Scorer | None = None
+    scorer: ScorerProcess | None = None
     """Scores with uploaded models; None if the policy takes none."""
     noticed: bytes = b""
     """Digest of a policy that another service put in force, until this service has compared its own file."""

@@ -11,13 +11,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from compliance.answers.accounts import Accounts
-from compliance.answers.sealed import Scorer, check_libraries
+from compliance.answers.sealed import ScorerProcess, check_libraries
 from compliance.deployment import worth
 from compliance.deployment.ledger import check_begun, folders_of, open_ledger
 from compliance.deployment.policy.loading import Data, files_of, load_all
 from compliance.deployment.policy.reading import read
 from compliance.deployment.policy.schema import Policies
-from compliance.deployment.reload import Service, admitted, begin, credentials_of
+from compliance.deployment.reload import RunningService, admitted, begin, credentials_of
 from compliance.deployment.running import Running
 from compliance.ledger import postgres
 from compliance.ledger.place import is_database
@@ -71,7 +71,7 @@ def serve(
 
 def _start(
     path: Path, made: list[Path], *, listen: str | None, new_ledger: bool, worthless: bool, revealing: bool
-) -> tuple[Service, Server, Callable[[], object]]:
+) -> tuple[RunningService, Server, Callable[[], object]]:
     """Start to serve a checked policy; return the service, the server, and a function that stops telemetry.
 
     Health is answered as soon as the checks that need no data and no ledger have passed.
@@ -80,7 +80,7 @@ def _start(
     LOG.info("starting: %s: %s", path, ", ".join(policy.datasets))
     credentials, revoked = check_at_once(policy, new=new_ledger)
     server.check(policy.deployment.listen, credentials)
-    scorer = Scorer() if policy.scores else None  # before this process is confined, and reads protected data
+    scorer = ScorerProcess() if policy.scores else None  # before this process is confined, and reads protected data
     if scorer is not None:
         LOG.info("models that are handed over run in a process %s", scorer.confined)
     layers = _confined(path, policy, made)
@@ -91,7 +91,7 @@ def _start(
         check_worth(data, worthless=worthless, revealing=revealing)
         ledger = open_ledger(policy, data)
         deployed = Deployed(nobody_yet.admitted, Writable(ledger), revoked)
-        service = Service(
+        service = RunningService(
             path, listen, policy, ledger, Running(policy.deployment.ledger), deployed, accounts, scorer=scorer
         )
         local = any(each.local for each in databases(policy))
@@ -136,7 +136,7 @@ def check_worth(data: Sequence[Data], *, worthless: bool, revealing: bool) -> No
             worth.check_revealed(each.policy, each.first)
 
 
-def _telemetry(service: Service) -> Callable[[], object]:
+def _telemetry(service: RunningService) -> Callable[[], object]:
     """Send metrics and traces if the policy names a collector; return a function that stops this."""
     place = service.policy.deployment
     if place.telemetry is None:

@@ -12,7 +12,7 @@ from compliance.answers.expectation import Expectation, expected_about
 from compliance.answers.exposure import BudgetExposure, exposure_about, offers
 from compliance.deployment.policy.schema import DEVELOPERS_LISTED, Policy, PolicyError
 from compliance.records.people import Records
-from fairwall.laws.budget_exposure import BUDGETS, Offer, budget_that_keeps, most_by_budget, revealed_by_budget
+from fairwall.laws.budget_exposure import BUDGETS, AuditOffer, budget_that_keeps, most_by_budget, revealed_by_budget
 from fairwall.laws.metric import find_metric
 from fairwall.laws.standings import midpoint
 from fairwall.tables.columns import names_of
@@ -99,7 +99,7 @@ def _proved(policy: Policy, records: Records) -> float:
     return most_by_budget(people, least, policy.budget.epsilon + policy.released, policy.budget.delta)
 
 
-def _offers(policy: Policy, records: Records) -> list[Offer]:
+def _offers(policy: Policy, records: Records) -> list[AuditOffer]:
     """Return what is sold; empty for rules other than basic composition, and for golden samples: no attack is known.
 
     A golden sample is fewer people, whom a request tells apart.
@@ -112,7 +112,7 @@ def _offers(policy: Policy, records: Records) -> list[Offer]:
     return offers(records, policy.mechanism, queries, batch, policy.limit, by_group=by_group, released=policy.released)
 
 
-def _revealed(sold: Sequence[Offer], epsilon: float) -> float:
+def _revealed(sold: Sequence[AuditOffer], epsilon: float) -> float:
     return max((revealed_by_budget(offer, epsilon) for offer in sold), default=math.nan)
 
 

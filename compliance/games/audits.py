@@ -7,8 +7,8 @@ import logging
 import numpy as np
 
 from compliance.answers.accounts import Accounts
-from compliance.answers.audits import Case, game_case, values_of
-from compliance.answers.black_box import Asked, Models
+from compliance.answers.audits import AuditCase, game_case, values_of
+from compliance.answers.black_box import ModelScores, QueriedModels
 from compliance.answers.exposure import limited
 from compliance.games.trial import Around, Cards, OpenTrial, seed_of
 from compliance.ledger.accountant import Budget
@@ -29,7 +29,7 @@ def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenT
     """Open the audits of a test set; with its features, compliance queries the developer's models itself."""
     models = None
     if "features" in cards:
-        models = Models(around.models, deal.deal_id, cards["features"].astype(np.float64, copy=False))
+        models = QueriedModels(around.models, deal.deal_id, cards["features"].astype(np.float64, copy=False))
     case = open_case(deal, deal.audits, cards, models, around.draws)
     return OpenTrial(Accounts(audits={deal.deal_id: case}), lambda: report_of(case))
 
@@ -38,9 +38,9 @@ def open_case(
     deal: game.ComplianceDeal,
     dealt: game.AuditCards,
     cards: Cards,
-    models: Asked | None = None,
+    models: ModelScores | None = None,
     draws: DrawLog | None = None,
-) -> Case:
+) -> AuditCase:
     """Open the audits of a deal's test set."""
     records = Records(
         labels=cards["labels"].astype(np.uint8, copy=False),
@@ -64,14 +64,14 @@ def open_case(
     )
 
 
-def report_of(case: Case) -> game.SubmitAuditReportRequest:
+def report_of(case: AuditCase) -> game.SubmitAuditReportRequest:
     """Return the report of what was answered about a test set, and its total cost."""
     return game.SubmitAuditReportRequest(
         deal_id=case.dataset, audits=answered(case), epsilon_spent=case.ledger.standing(case.dataset).spent
     )
 
 
-def answered(case: Case) -> list[game.AuditRecord]:
+def answered(case: AuditCase) -> list[game.AuditRecord]:
     """Return a case's batches, in the order of their charges."""
     assert case.exact is not None, "a game's case keeps them"
     return [

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.accounts import Accounts
-from compliance.answers.audits import Case, game_case
+from compliance.answers.audits import AuditCase, game_case
 from compliance.games.audits import report_of
 from compliance.games.picked_sample import nearest, picked
 from compliance.games.trial import Around, Cards, OpenTrial, seed_of
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import Facts, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, MechanismAnswer
 from compliance.noise.sampling import Noise, committed_noise
 from compliance.records.people import Records
 from fairwall.game.v1 import curator_service_pb2 as wire
@@ -40,35 +40,35 @@ HONEST, PICKED, MISLABELLED = "none", "picked", "mislabelled"
 
 
 @dataclass(frozen=True)
-class Hand:
+class CheatInputs:
     """Inputs of a cheat at one request: the question, the honest release, the cheat's strength, and two ways to answer.
 
     ``anew`` draws noise that the request should not have; ``likewise`` uses the request's own.
     """
 
-    question: Question
+    question: BatchQuestion
     epsilon: float
     strength: int
-    honest: Release
-    anew: Callable[[Question, float], Release]
-    likewise: Callable[[Question, float], Release]
+    honest: MechanismAnswer
+    anew: Callable[[BatchQuestion, float], MechanismAnswer]
+    likewise: Callable[[BatchQuestion, float], MechanismAnswer]
 
 
-Cheat: TypeAlias = Callable[[Hand], Release]
+Cheat: TypeAlias = Callable[[CheatInputs], MechanismAnswer]
 
 
-def _best(inputs: Hand) -> Release:
+def _best(inputs: CheatInputs) -> MechanismAnswer:
     """Draw `strength` noises in all, and answer with the largest."""
     others = (inputs.anew(inputs.question, inputs.epsilon) for _ in range(inputs.strength - 1))
     return max([inputs.honest, *others], key=lambda release: float(release.values[0]))
 
 
-def _quiet(inputs: Hand) -> Release:
+def _quiet(inputs: CheatInputs) -> MechanismAnswer:
     """Answer with `strength` times less noise than was paid for."""
     return inputs.likewise(inputs.question, inputs.epsilon * inputs.strength)
 
 
-def _dropped(inputs: Hand) -> Release:
+def _dropped(inputs: CheatInputs) -> MechanismAnswer:
     """Leave out `strength` disadvantaged people whom the model accepts."""
     records, (accepted, *_) = inputs.question.records, inputs.question.predictions
     out = np.flatnonzero((records.protected == 0) & (accepted == 1))[: inputs.strength]
@@ -76,7 +76,7 @@ def _dropped(inputs: Hand) -> Release:
     return inputs.likewise(_asked_of(inputs, records.labels[kept], records.protected[kept], kept), inputs.epsilon)
 
 
-def _relabelled(inputs: Hand) -> Release:
+def _relabelled(inputs: CheatInputs) -> MechanismAnswer:
     """Count `strength` advantaged people whom the model rejects as disadvantaged."""
     records, (accepted, *_) = inputs.question.records, inputs.question.predictions
     protected = records.protected.copy()
@@ -86,11 +86,11 @@ def _relabelled(inputs: Hand) -> Release:
 
 
 def _asked_of(
-    inputs: Hand, labels: NDArray[np.uint8], protected: NDArray[np.uint8], kept: NDArray[np.intp]
-) -> Question:
+    inputs: CheatInputs, labels: NDArray[np.uint8], protected: NDArray[np.uint8], kept: NDArray[np.intp]
+) -> BatchQuestion:
     asked, records = inputs.question, inputs.question.records
     others = Records.imagined(labels, protected, records.metrics, records.minimum_group)
-    return Question(asked.metric, asked.predictions[:, kept], others)
+    return BatchQuestion(asked.metric, asked.predictions[:, kept], others)
 
 
 CHEATS: dict[str, Cheat | None] = {
@@ -113,7 +113,9 @@ class CheatingMechanism(LaplaceMechanism):
     strength: int = 1
     share: float = 1.0
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return an answer, honest or not. See `Noisy.noisy`."""
         before = copy.deepcopy(noise)
         honestly = super().noisy
@@ -122,11 +124,11 @@ class CheatingMechanism(LaplaceMechanism):
         if cheat is None or not noise.bernoulli(self.share, 1)[0]:
             return honest
 
-        def answer(noise: Noise, question: Question, epsilon: float) -> Release:
+        def answer(noise: Noise, question: BatchQuestion, epsilon: float) -> MechanismAnswer:
             return honestly(question, facts, epsilon, delta, noise)
 
         return cheat(
-            Hand(question, epsilon, self.strength, honest, partial(answer, noise), partial(answer, before)),
+            CheatInputs(question, epsilon, self.strength, honest, partial(answer, noise), partial(answer, before)),
         )
 
 
@@ -134,7 +136,7 @@ class CheatingMechanism(LaplaceMechanism):
 class Curator:
     """Compliance's state in a trial: the case that answers, and the secrets of its commitment."""
 
-    case: Case
+    case: AuditCase
     seed: bytes
     salt_key: bytes
     draw_sample: Callable[[], NDArray[np.float64]]

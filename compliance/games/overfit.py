@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.accounts import Accounts
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.games.audits import open_case, report_of
 from compliance.games.trial import Around, Cards, OpenTrial
 from fairwall.game.v1 import referee_service_pb2 as game
@@ -22,7 +22,7 @@ from fairwall.wire.queries import round_of
 
 
 @dataclass(frozen=True, eq=False)
-class Sealed:
+class SealedGame:
     """Sealed models, scored by compliance on rows, shape (people, d), that the developer never sees."""
 
     key: bytes
@@ -36,7 +36,7 @@ class Sealed:
 def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenTrial:
     """Open the audits of a test set, or of each round's, and of sealed models if the developer handed any over."""
     key = deal.audits.sealed
-    sealed = Sealed(key, cards["features"].astype(np.float64, copy=False)) if key else None
+    sealed = SealedGame(key, cards["features"].astype(np.float64, copy=False)) if key else None
     cases = [open_case(each, each.audits, own, sealed, around.draws) for each, own in rounds_of(deal, cards)]
     return OpenTrial(Accounts(audits={case.dataset: case for case in cases}), lambda: _report(cases))
 
@@ -60,7 +60,7 @@ def rounds_of(deal: game.ComplianceDeal, cards: Cards) -> Iterator[tuple[game.Co
         yield own, {name: values[number - 1] for name, values in cards.items()}
 
 
-def _report(cases: Sequence[Case]) -> game.SubmitAuditReportRequest:
+def _report(cases: Sequence[AuditCase]) -> game.SubmitAuditReportRequest:
     first, *later = reports = [report_of(case) for case in cases]
     first.epsilon_spent = total(report.epsilon_spent for report in reports)
     for report in later:

@@ -8,9 +8,9 @@ import hmac
 import numpy as np
 
 from compliance.answers.accounts import Accounts
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.answers.release_service import ReleaseCase
-from compliance.answers.releases import Column, HandedModel, Release, game_release
+from compliance.answers.releases import AttributeRelease, HandedModel, SanitisedColumn, game_release
 from compliance.games import audits as audited
 from compliance.games.trial import Around, Cards, OpenTrial, seed_of
 from compliance.ledger.accountant import Neighbours
@@ -43,7 +43,7 @@ def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenT
 def open_release(deal: game.ComplianceDeal, cards: Cards) -> ReleaseCase:
     """Open the release alone."""
     terms = deal.release.terms
-    columns = [Column(column.place, column.domain, column.share, column.name) for column in terms.columns]
+    columns = [SanitisedColumn(column.place, column.domain, column.share, column.name) for column in terms.columns]
     labels, values, sensitive = (
         cards[name].astype(np.uint8, copy=False) for name in ("labels", "release", "sensitive")
     )
@@ -54,7 +54,9 @@ def open_release(deal: game.ComplianceDeal, cards: Cards) -> ReleaseCase:
     )
 
 
-def open_trained(deal: game.ComplianceDeal, release: Release, draws: DrawLog | None = None) -> Case | None:
+def open_trained(
+    deal: game.ComplianceDeal, release: AttributeRelease, draws: DrawLog | None = None
+) -> AuditCase | None:
     """Open the audits of the people whose attributes are released; None if the deal has no queries.
 
     One budget, for one person's attributes against any others (`Neighbours.ATTRIBUTES`), pays for both in one ledger.
@@ -74,7 +76,7 @@ def open_trained(deal: game.ComplianceDeal, release: Release, draws: DrawLog | N
     protected = release.values[:, groups]
     # The labels are the developer's; statistical parity looks at none.
     records = Records(labels=np.zeros_like(protected), protected=protected, metrics=("sp",))
-    return Case(
+    return AuditCase(
         dataset=release.dataset,
         records=records,
         mechanism=find_mechanism(asked.mechanism),

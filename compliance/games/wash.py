@@ -39,7 +39,7 @@ def decided(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class WashVerdict:
     """Compliance's conclusion: the number of rows that contradict the audit, a broken commitment, and an accusation."""
 
     contradictions: int
@@ -47,7 +47,7 @@ class Verdict:
     accused: bool
 
 
-def judge(audited: NDArray[np.uint8] | None, deal: wire.SightingDeal, seen: NDArray[Any]) -> Verdict:
+def judge(audited: NDArray[np.uint8] | None, deal: wire.SightingDeal, seen: NDArray[Any]) -> WashVerdict:
     """Return the verdict from the audited decisions, the sightings and the commitment.
 
     Without an audit a required commitment counts as broken.
@@ -58,7 +58,7 @@ def judge(audited: NDArray[np.uint8] | None, deal: wire.SightingDeal, seen: NDAr
     broken = deal.committed and (audited is None or not opens(deal.commitment, audited, deal.salt))
     contradictions = 0 if audited is None else int((audited[list(deal.rows)] != seen).sum())
     enough = contradictions >= least(len(deal.rows), deal.wrong, deal.alarm)
-    return Verdict(contradictions, broken, broken or enough)
+    return WashVerdict(contradictions, broken, broken or enough)
 
 
 def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenTrial:

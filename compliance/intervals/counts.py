@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
-from compliance.intervals.inversion import BEYOND, LAST_BITS, Part, Reach, gaps_of_part, gaps_of_parts
+from compliance.intervals.inversion import BEYOND, LAST_BITS, Reach, StratumPart, gaps_of_part, gaps_of_parts
 from compliance.intervals.reach import Additive, Noises, Size, of_common, of_draws, of_sums
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import Metric
@@ -80,10 +80,10 @@ def intervals(metric: Metric, sizes: Sequence[Size], fewest: int, parts: Sequenc
     return gaps_of_parts(metric, [_part(size, fewest, of_part) for size, of_part in zip(sizes, parts, strict=True)])
 
 
-def _part(size: Size, fewest: int, sums: CentredSums) -> Part:
+def _part(size: Size, fewest: int, sums: CentredSums) -> StratumPart:
     reach = _reach(size, sums)
     ends, known = size.range(fewest, sums.n), (sums.units == 0) & (sums.weights == 0).all(axis=0)
-    return Part(sums.n, sums.totals, size.value, *ends, sums.sums, sums.centres, reach, sums.possible, known)
+    return StratumPart(sums.n, sums.totals, size.value, *ends, sums.sums, sums.centres, reach, sums.possible, known)
 
 
 def _reach(size: Size, sums: CentredSums) -> Reach:
@@ -115,7 +115,7 @@ def _of_precision(size: Size, hits: CentredSums, positives: CentredSums) -> Ends
         return np.maximum(*found)
 
     reached = np.where(none, 0.0, 1.0)
-    part = Part(total, hits.totals, at, first, last, of_hits, 0.0, sums, (-reached, reached), ~told)
+    part = StratumPart(total, hits.totals, at, first, last, of_hits, 0.0, sums, (-reached, reached), ~told)
     return gaps_of_part(part, LEVEL + 2 * BEYOND)
 
 

@@ -56,7 +56,7 @@ from numpy.typing import NDArray
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Law
+from fairwall.laws.noise import NoiseDistribution
 from fairwall.laws.quantiles import INVERSES, noise_reach
 from fairwall.laws.shares import DEFAULT_SHARES
 
@@ -144,7 +144,7 @@ def sampling_deviations(values: NDArray[np.float64] | tuple[int, float]) -> NDAr
 
 def probability_above(
     answer: float,
-    law: Law,
+    law: NoiseDistribution,
     sampling: NDArray[np.float64],
     threshold: float,
     *,
@@ -190,7 +190,7 @@ def probability_above(
 
 
 def _seen(
-    answer: float, law: Law, least: float, turns: tuple[float, ...], sigma: float
+    answer: float, law: NoiseDistribution, least: float, turns: tuple[float, ...], sigma: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return gaps of a test set in [least, 1], and the weight of the answer's likelihood around each."""
     likeliest = min(max(answer, least), 1.0)

@@ -77,7 +77,7 @@ With that probability |e1 - nu' e0| is at most q and e0 within R, for every nu' 
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class StratumPart:
     """Released and public knowledge of one part of a metric: people of one stratum, and one sum for each model.
 
     Parameters
@@ -102,7 +102,7 @@ class Part:
     known: NDArray[np.bool_]
 
 
-def gaps_of_part(part: Part, level: float) -> Ends:
+def gaps_of_part(part: StratumPart, level: float) -> Ends:
     """Return intervals that hold the gap of one part with at least the level's probability."""
     n, at = part.n, part.at
     slope = part.totals / n - part.centres
@@ -123,7 +123,7 @@ def gaps_of_part(part: Part, level: float) -> Ends:
     ))  # fmt: skip
 
 
-def ratios_of_part(part: Part, level: float) -> Ends:
+def ratios_of_part(part: StratumPart, level: float) -> Ends:
     """Return intervals that hold a ratio of means with at least the level's probability."""
     n, at, total = part.n, part.at, part.totals
     sizes = np.stack([np.broadcast_to(size, total.shape) for size in (part.first, part.last, at)])
@@ -141,7 +141,7 @@ def ratios_of_part(part: Part, level: float) -> Ends:
 
 
 def _narrowed(
-    part: Part,
+    part: StratumPart,
     level: float,
     narrowed: NDArray[np.bool_],
     slopes: Callable[[NDArray[np.float64], NDArray[np.float64]], Ends],
@@ -215,7 +215,7 @@ def _ratios_at(
     return np.where(y >= total, np.inf, np.where((y <= 0) & (at == sizes), 0.0, np.where(total > 0, found, 0.0)))
 
 
-def gaps_of_parts(metric: Metric, parts: Sequence[Part]) -> Ends:
+def gaps_of_parts(metric: Metric, parts: Sequence[StratumPart]) -> Ends:
     """Return a metric's intervals at `LEVEL`: of differences of means, or of one ratio of means."""
     if not metric.bounded:
         (only,) = parts
@@ -246,7 +246,7 @@ def _without_sign(low: NDArray[np.float64], high: NDArray[np.float64]) -> Ends:
     return middle - half, middle + half
 
 
-def _gaps_of_sum(parts: Sequence[Part]) -> Ends:
+def _gaps_of_sum(parts: Sequence[StratumPart]) -> Ends:
     """Return intervals of the sum of two absolute gaps, at `LEVEL`."""
     cuts = np.geomspace(_fisher(), 1.0, _PARTS + 1)[:-1].tolist()
     first, second = ([_without_sign(*gaps_of_part(part, 1 - missed)) for missed in cuts] for part in parts)

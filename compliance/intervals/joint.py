@@ -16,7 +16,7 @@ from fairwall.laws.batch import Stratum
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
-from fairwall.laws.posterior import SHARE, Seen, posterior
+from fairwall.laws.posterior import SHARE, NoisyObservations, posterior
 from fairwall.laws.quantiles import LEVEL, noise_reach
 
 
@@ -39,6 +39,6 @@ def draws_of_answers(
         return np.tile(low, (count, 1))
     per_gap = -stratum.people * SHARE * (1 - SHARE)
     told = per_gap * (low + high) / 2
-    seen = Seen(told, np.zeros(len(told)), stratum.gram, stratum.gram, (per_gap * deviations) ** 2)
+    seen = NoisyObservations(told, np.zeros(len(told)), stratum.gram, stratum.gram, (per_gap * deviations) ** 2)
     drawn = posterior(stratum.gram, seen, SHARE, stratum.people).draws(count, generator) / per_gap
     return np.clip(drawn, *metric_range(metric))

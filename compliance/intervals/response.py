@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from compliance.intervals.counts import possible_gaps
 from compliance.intervals.interval import Ends
-from compliance.intervals.inversion import BEYOND, Part, Reach, gaps_of_part, gaps_of_parts
+from compliance.intervals.inversion import BEYOND, Reach, StratumPart, gaps_of_part, gaps_of_parts
 from fairwall.laws.metric import Metric
 from fairwall.laws.quantiles import LEVEL
 from fairwall.laws.response import chernoff, mean_of_copies, turned_law
@@ -74,7 +74,7 @@ def intervals(
 
     p = mean_of_copies(probabilities)
     kept = max(1 - 2 * p, 2.0**-52)
-    guaranteed, likely = list[Part](), list[Part]()
+    guaranteed, likely = list[StratumPart](), list[StratumPart]()
     for members, values in _looked_at(metric, parts):
         people = members.sum(axis=1).astype(np.float64)
         totals, squares = (np.where(members, of, 0.0).sum(axis=1) for of in (values, values**2))
@@ -124,7 +124,7 @@ def _part(
     of_size: Reach,
     fewest: int,
     inside: NDArray[np.float64] | None,
-) -> Part:
+) -> StratumPart:
     """Return the knowledge of one part from estimates of N0 and of sums over the disadvantaged, shape (m,) each.
 
     `inside` has the values of the same people for each model, shape (m, people): they limit the possible sums.
@@ -140,4 +140,4 @@ def _part(
         ends = math.floor(first[0]), math.ceil(last[0])
         counts = np.arange(ends[0], ends[1] + 1.0)
         possible = possible_gaps(metric, inside.shape[1], totals, counts, possible_sums([inside], *ends))
-    return Part(people, totals, size, first, last, sums, 0.0, of_values, possible, unknown)
+    return StratumPart(people, totals, size, first, last, sums, 0.0, of_values, possible, unknown)

@@ -22,23 +22,23 @@ from compliance.ledger import postgres
 from compliance.ledger.accountant import FREE, Budget, Neighbours
 from compliance.ledger.entries import (
     Account,
+    AccountBalance,
     Admission,
     Books,
-    Entry,
+    BudgetRecord,
+    LedgerEntry,
     LedgerError,
     Reply,
     Request,
     Room,
-    Served,
-    Standing,
-    Terms,
+    ServedData,
     is_genuine,
     link,
     mac,
 )
 from compliance.ledger.head import AnySeal, Head, SealError
 from compliance.ledger.place import Place, open_store, reading, shown
-from compliance.ledger.store import LedgerUnavailable, Session
+from compliance.ledger.store import LedgerUnavailable, StoreTransaction
 from compliance.ledger.turns import Turns
 from compliance.records.same_people import shared
 from fairwall.rpc import journal
@@ -46,7 +46,7 @@ from fairwall.rpc.errors import Refusal
 from fairwall.rpc.quota import DAY_SECONDS
 from fairwall.wire.v1 import error_pb2
 
-_Record = TypeVar("_Record", Terms, Admission, Entry)
+_Record = TypeVar("_Record", BudgetRecord, Admission, LedgerEntry)
 
 _LOOKS = 3
 """Most reads of a ledger that other processes write, until its records and its heads are of one moment."""
@@ -84,7 +84,7 @@ class _Chain:
 class _Held:
     """A chain that is held, its books up to date, and the transaction that holds it."""
 
-    session: Session
+    session: StoreTransaction
     chain: _Chain
 
     @property
@@ -139,7 +139,7 @@ class Ledger:
             pass  # its chain has just begun, and is sealed before its first record
         self._seal_head(dataset)
 
-    def check_budgets(self, accounts: Sequence[Account], served: Sequence[Served] = ()) -> None:
+    def check_budgets(self, accounts: Sequence[Account], served: Sequence[ServedData] = ()) -> None:
         """Raise LedgerError for a budget that could not be set, or a policy that could not be admitted.
 
         Nothing is written. LedgerUnavailable as `Ledger`.
@@ -147,7 +147,7 @@ class Ledger:
         with self._all_held() as (_, held):
             _check_budgets(accounts, served, held)
 
-    def admit(self, policy: bytes, served: Sequence[Served]) -> None:
+    def admit(self, policy: bytes, served: Sequence[ServedData]) -> None:
         """Record a policy that is in force from now on; one already in force adds nothing.
 
         LedgerError if charges have counted on larger groups than the policy's minimum: their loss between data sets of
@@ -207,7 +207,7 @@ class Ledger:
             self._agree(held, dataset, developer, held.books.neighbours[dataset], share)
         self._seal_head(dataset)
 
-    def stored(self, request: Request, room: Room) -> Entry | None:
+    def stored(self, request: Request, room: Room) -> LedgerEntry | None:
         """Return the stored answer of a developer whose new answers of the day are used up; None for others.
 
         Refusal ``QUOTA_EXHAUSTED`` if the request is new, ``REQUEST_ID_REUSED`` as `settle`; LedgerError,
@@ -234,7 +234,7 @@ class Ledger:
         answer: Callable[[tuple[bytes, ...]], Reply],
         minimum_group: int = 1,
         room: Room | None = None,
-    ) -> Entry:
+    ) -> LedgerEntry:
         """Charge a request and store its answer, or return the answer that was bought under its id.
 
         The entry is durable: charge and answer survive whatever happens next.
@@ -257,13 +257,13 @@ class Ledger:
         """
         journal.note(dataset=request.dataset, request=request.request_id, cost=0.0)
         found = self._open(request, room)
-        if isinstance(found, Entry):
+        if isinstance(found, LedgerEntry):
             return found
         books = self._chains[self._store.chain_of(request.dataset)].books
         with self._turns.turn(request.developer, self._store.turn(request.developer)):
             if found.head is not books.head:  # another request was charged meanwhile
                 found = self._open(request, room)
-            while not isinstance(found, Entry):
+            while not isinstance(found, LedgerEntry):
                 reply = answer(found.facts)
                 if reply.facts and request.loss == FREE:
                     raise LedgerError(f"data set {request.dataset}: an answer that costs nothing has released anew")
@@ -298,7 +298,7 @@ class Ledger:
                 except OSError as error:
                     raise LedgerUnavailable(f"the ledger's head cannot be sealed: {error}") from error
 
-    def standing(self, dataset: str, developer: str = "") -> Standing:
+    def standing(self, dataset: str, developer: str = "") -> AccountBalance:
         """Return the balance of a data set, or of a developer on it, with the charges of other processes."""
         with self._read(dataset) as read:
             return read.books.standing(dataset, developer)
@@ -316,7 +316,7 @@ class Ledger:
         with self._read(dataset) as read:
             return read.books.facts(dataset, developer)
 
-    def entries(self, dataset: str) -> tuple[Entry, ...]:
+    def entries(self, dataset: str) -> tuple[LedgerEntry, ...]:
         """Return the charges to a data set, in order."""
         with self._read(dataset) as read:
             return read.session.entries(dataset)
@@ -336,7 +336,7 @@ class Ledger:
             session.begin(name, secrets.token_bytes(32))
         return False
 
-    def _find(self, held: _Held, request: Request) -> Entry | None:
+    def _find(self, held: _Held, request: Request) -> LedgerEntry | None:
         found = held.session.find(request.developer, request.request_id)
         if found is None:
             return None
@@ -347,7 +347,7 @@ class Ledger:
             raise Refusal(error_pb2.REASON_REQUEST_ID_REUSED)
         return entry
 
-    def _open(self, request: Request, room: Room | None) -> Entry | _Covered:
+    def _open(self, request: Request, room: Room | None) -> LedgerEntry | _Covered:
         """Return the entry that a request has bought, or, if there is none, check its charge and storage."""
         with self._seen(request.dataset) as (seen, sealed):
             if seen is not None:
@@ -359,7 +359,7 @@ class Ledger:
 
     def _sell(
         self, request: Request, reply: Reply, covered: _Covered, minimum_group: int, room: Room | None
-    ) -> Entry | None:
+    ) -> LedgerEntry | None:
         """Charge and store an answer, or return another process's; None if the facts have changed since."""
         with self._held(request.dataset) as held:
             same = covered.head is held.books.head  # no charge since: all checks hold, except the day's
@@ -400,10 +400,10 @@ class Ledger:
         if self._policies and last is not None and last.policy not in self._policies:
             raise LedgerUnavailable("another policy is in force than this service answers by")
 
-    def _charge(self, held: _Held, request: Request, reply: Reply) -> Entry:
+    def _charge(self, held: _Held, request: Request, reply: Reply) -> LedgerEntry:
         books = held.books
         return self._append(
-            held, Entry(books.head.sequence + 1, request, reply, books.remaining_after(request), time.time(), b"")
+            held, LedgerEntry(books.head.sequence + 1, request, reply, books.remaining_after(request), time.time(), b"")
         )
 
     def _agree(
@@ -414,7 +414,8 @@ class Ledger:
         if books.budget(dataset, developer) != budget or not known:
             number = books.head.sequence + 1
             self._append(
-                held, Terms(number, dataset, developer, neighbours, budget, time.time(), b"", b"" if known else data)
+                held,
+                BudgetRecord(number, dataset, developer, neighbours, budget, time.time(), b"", b"" if known else data),
             )
 
     def _append(self, held: _Held, record: _Record) -> _Record:
@@ -465,7 +466,7 @@ class Ledger:
             yield held
 
     @contextmanager
-    def _all_held(self) -> Iterator[tuple[Session, list[_Held]]]:
+    def _all_held(self) -> Iterator[tuple[StoreTransaction, list[_Held]]]:
         """Hold every chain that has begun, each as `_held` does."""
         with self._store.session(None) as session, ExitStack() as locks:
             chains = [self._known(session, name) for name in session.chains()]
@@ -474,7 +475,7 @@ class Ledger:
                 _bring_up(session, chain)
             yield session, [_Held(session, chain) for chain in chains]
 
-    def _known(self, session: Session, name: str) -> _Chain:
+    def _known(self, session: StoreTransaction, name: str) -> _Chain:
         """Return a chain with the books counted so far; empty books if it has not begun."""
         if name not in self._chains:
             genesis = session.genesis(name)
@@ -490,7 +491,9 @@ class Ledger:
             pass
 
 
-def look(place: Place, seal: AnySeal, accounts: Sequence[Account], served: Sequence[Served], *, is_begun: bool) -> None:
+def look(
+    place: Place, seal: AnySeal, accounts: Sequence[Account], served: Sequence[ServedData], *, is_begun: bool
+) -> None:
     """Raise what a start with a ledger would, and write nothing, also while a service does.
 
     LedgerError or LedgerUnavailable as `Ledger` and `Ledger.check_budgets`.
@@ -513,7 +516,7 @@ def look(place: Place, seal: AnySeal, accounts: Sequence[Account], served: Seque
         _check_budgets(accounts, served, [])
 
 
-def _looked_at(session: Session, seal: AnySeal, accounts: Sequence[Account]) -> list[_Held]:
+def _looked_at(session: StoreTransaction, seal: AnySeal, accounts: Sequence[Account]) -> list[_Held]:
     """Count all chains; LedgerError if they are not the ledger that was sealed last."""
     names, key, held = session.chains(), seal.derived("records"), list[_Held]()
     sealed = dict[str, Head | None]()
@@ -536,14 +539,14 @@ def _check_gone(ledger: str, seal: AnySeal, accounts: Sequence[Account]) -> None
             raise LedgerError(f"{ledger}{_old_copy(0, sealed.sequence)}")
 
 
-def _bring_up(session: Session, chain: _Chain) -> None:
+def _bring_up(session: StoreTransaction, chain: _Chain) -> None:
     """Count the records committed since, and seal the last; the chain is held."""
     _count(session, chain)
     if chain.seal is not None:
         _check_seal(chain.seal, chain.books)
 
 
-def _count(session: Session, chain: _Chain) -> None:
+def _count(session: StoreTransaction, chain: _Chain) -> None:
     """Count the records committed since, by any process: the only way in which books learn of a record."""
     head, books = session.head(chain.name), chain.books
     if head != books.head:
@@ -610,7 +613,7 @@ def _check_place(path: Path, seal: AnySeal | None) -> None:
         raise LedgerError(f"{path}: {_old_copy(0, sealed.sequence)}")
 
 
-def _check_budgets(accounts: Sequence[Account], served: Sequence[Served], held: Sequence[_Held]) -> None:
+def _check_budgets(accounts: Sequence[Account], served: Sequence[ServedData], held: Sequence[_Held]) -> None:
     """Raise LedgerError for budgets or policies that could not be recorded; all chains are held."""
     for place, account in enumerate(accounts):
         _check_account(account, held)
@@ -637,7 +640,7 @@ def _check_account(account: Account, held: Sequence[_Held]) -> None:
             _check_people(account, name, books.neighbours[name], bound)
 
 
-def _check_groups(served: Sequence[Served], held: Sequence[_Held]) -> None:
+def _check_groups(served: Sequence[ServedData], held: Sequence[_Held]) -> None:
     """Raise LedgerError for groups smaller than charges have counted on; all chains are held."""
     for each in served:
         counted_on = max((one.books.counted_on.get(each.dataset, 1) for one in held), default=1)

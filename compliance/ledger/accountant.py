@@ -74,7 +74,7 @@ class Rule(StrEnum):
     TIGHT = "tight"
 
 
-class Law(StrEnum):
+class LossKind(StrEnum):
     """The known distribution of the noise behind a loss, besides its epsilon and delta."""
 
     ANY = "any"
@@ -94,21 +94,21 @@ class Loss:
 
     epsilon: float
     delta: float = 0.0
-    law: Law = Law.ANY
+    law: LossKind = LossKind.ANY
     multiplier: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.law is Law.NOTHING and (self.epsilon or self.delta):
+        if self.law is LossKind.NOTHING and (self.epsilon or self.delta):
             raise ValueError("a charge of nothing has no epsilon and no delta")
-        if not self.epsilon > 0 and self.law is not Law.NOTHING:
+        if not self.epsilon > 0 and self.law is not LossKind.NOTHING:
             raise ValueError("a charge must be above 0")
         if not 0 <= self.delta < 1:
             raise ValueError("a charge's delta must be at least 0 and below 1")
-        if not (0 < self.multiplier < math.inf if self.law is Law.GAUSSIAN else self.multiplier == 0):
+        if not (0 < self.multiplier < math.inf if self.law is LossKind.GAUSSIAN else self.multiplier == 0):
             raise ValueError("Gaussian noise, and no other, has a multiplier above 0")
 
 
-FREE = Loss(0.0, law=Law.NOTHING)
+FREE = Loss(0.0, law=LossKind.NOTHING)
 """The loss of an answer that is made from what was released and paid for before."""
 
 
@@ -232,13 +232,13 @@ def _tight(losses: Mapping[Loss, int], delta: Decimal, limit: float) -> Decimal:
       much for the losses' own deltas: a mechanism with a delta is a pure one but for an event of that probability,
       Murtagh and Vadhan 2016), or has Gaussian noise (0.16).
     """
-    if all(loss.law is Law.GAUSSIAN for loss in losses):
+    if all(loss.law is LossKind.GAUSSIAN for loss in losses):
         return _as_gaussian(losses, delta)
     with localcontext(EXACT):
         alike, unlike = delta * _ALIKE, delta * _UNLIKE
     if len(losses) == 1:
         return _convolved(losses, alike)
-    others = {loss: count for loss, count in losses.items() if loss.law is not Law.GAUSSIAN}
+    others = {loss: count for loss, count in losses.items() if loss.law is not LossKind.GAUSSIAN}
     if len(others) < len(losses):
         return _INFINITE if _deltas(others) else _as_gaussian(losses, unlike)
     return _renyi(losses, unlike, limit) if _deltas(losses) <= unlike else _INFINITE
@@ -253,7 +253,7 @@ def _as_gaussian(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
 
 def _shift(loss: Loss) -> float:
     """Return the distance between two normal distributions of variance 1 that dominate a loss, apart from its delta."""
-    return 1 / loss.multiplier if loss.law is Law.GAUSSIAN else pure_shift(loss.epsilon)
+    return 1 / loss.multiplier if loss.law is LossKind.GAUSSIAN else pure_shift(loss.epsilon)
 
 
 def _renyi(losses: Mapping[Loss, int], delta: Decimal, limit: float) -> Decimal:
@@ -261,7 +261,7 @@ def _renyi(losses: Mapping[Loss, int], delta: Decimal, limit: float) -> Decimal:
         return _INFINITE
     order = filter_order(limit, float(delta))
     divergence = math.fsum(
-        count * (laplace_divergence if loss.law is Law.LAPLACE else response_divergence)(loss.epsilon, order)
+        count * (laplace_divergence if loss.law is LossKind.LAPLACE else response_divergence)(loss.epsilon, order)
         for loss, count in losses.items()
     )
     return Decimal(renyi_epsilon(divergence, order, float(delta))) * _CLOSED_FORM_RAISED
@@ -289,7 +289,7 @@ def _rho(loss: Loss) -> Decimal:
 
     No smaller rho will do: for a near 1 both sides agree.
     """
-    if loss.law is Law.GAUSSIAN:
+    if loss.law is LossKind.GAUSSIAN:
         return Decimal("0.5") / Decimal(loss.multiplier) / Decimal(loss.multiplier)
     if loss.delta:
         return _INFINITE
@@ -310,7 +310,7 @@ _gaussian_epsilon = lru_cache(maxsize=1024)(gaussian_epsilon)
 def _convolved_epsilon(loss: Loss, count: int, delta: float) -> float:
     # Imported by name when needed: the package takes a second to load, and has no types.
     plds = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
-    if loss.law is Law.LAPLACE:
+    if loss.law is LossKind.LAPLACE:
         one = plds.from_laplace_mechanism(1 / loss.epsilon, value_discretization_interval=loss.epsilon / _GRID_POINTS)
     else:
         # Randomised response dominates whatever has this epsilon and delta, and loses +-epsilon or everything: on a

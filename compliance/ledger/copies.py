@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from compliance.ledger.accountant import Loss
-from compliance.ledger.entries import LOST, Entry, LedgerError, Record, Reply, Request, link, mac
+from compliance.ledger.entries import LOST, LedgerEntry, LedgerError, Record, Reply, Request, link, mac
 from compliance.ledger.head import AnySeal, Head, sync_folder
 from compliance.ledger.place import Inspection, Place, inspect, open_store, reading, shown
 from compliance.ledger.sqlite import CHAIN, SqliteStore
@@ -161,13 +161,13 @@ def _check_lost(copy: Path, inspection: Inspection, missing: str, lost: Mapping[
         )
 
 
-def _written_off(inspection: Inspection, key: bytes, lost: Mapping[str, Loss]) -> Iterator[Entry]:
+def _written_off(inspection: Inspection, key: bytes, lost: Mapping[str, Loss]) -> Iterator[LedgerEntry]:
     """Charge what was lost, to no developer's share, since nobody knows whose it was; covered or not."""
     books = inspection.books
     for dataset, loss in sorted(lost.items()):
         number, name = books.head.sequence + 1, f"{dataset} after record {books.head.sequence}"
         asked = Request(dataset, LOST, name, b"", LOST, LOST, books.neighbours[dataset], loss)
-        entry = Entry(number, asked, Reply(b""), books.remaining_after(asked), time.time(), b"")
+        entry = LedgerEntry(number, asked, Reply(b""), books.remaining_after(asked), time.time(), b"")
         chain = link(books.head.chain, entry)
         entry = dataclasses.replace(entry, chain=chain, mac=mac(key, chain))
         books.add(entry)

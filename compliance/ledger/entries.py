@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from compliance.ledger.accountant import FREE, Budget, Law, Loss, Neighbours, Rule
+from compliance.ledger.accountant import FREE, Budget, Loss, LossKind, Neighbours, Rule
 from compliance.ledger.head import Head
 from fairwall.errors import UserError
 from fairwall.laws.mechanisms import counts_on_groups
@@ -30,7 +30,7 @@ class LedgerError(UserError):
 
 
 @dataclass(frozen=True)
-class Terms:
+class BudgetRecord:
     """One record of a budget or a share; the last one for its data set and developer holds.
 
     Parameters
@@ -55,7 +55,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedData:
     """One data set as a policy serves it: its developers, an audit's metrics, and the least size of a group."""
 
     dataset: str
@@ -66,14 +66,14 @@ class Served:
 
 @dataclass(frozen=True)
 class Admission:
-    """One record of a policy that was read: the developers it admits from here on. The budgets are in `Terms`.
+    """One record of a policy that was read: the developers it admits from here on. The budgets are in `BudgetRecord`.
 
-    `policy`: the SHA-256 of the policy's text. `served`: in the policy's order. `chain`, `mac`: as in `Terms`.
+    `policy`: the SHA-256 of the policy's text. `served`: in the policy's order. `chain`, `mac`: as in `BudgetRecord`.
     """
 
     sequence: int
     policy: bytes
-    served: tuple[Served, ...]
+    served: tuple[ServedData, ...]
     time: float
     chain: bytes
     mac: bytes = b""
@@ -137,10 +137,10 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One request that was charged and answered.
 
-    `remaining`: the developer's remaining epsilon after it. `chain`, `mac`: as in `Terms`.
+    `remaining`: the developer's remaining epsilon after it. `chain`, `mac`: as in `BudgetRecord`.
     """
 
     sequence: int
@@ -153,7 +153,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Standing:
+class AccountBalance:
     """The balance of a data set, or of a developer on it.
 
     `budget`: None if none was set, and nothing can be charged. `spent`: in epsilon, by the budget's rule and at its
@@ -165,9 +165,9 @@ class Standing:
     remaining: float
 
 
-Record: TypeAlias = Terms | Admission | Entry
+Record: TypeAlias = BudgetRecord | Admission | LedgerEntry
 
-TABLES: dict[str, type[Record]] = {"terms": Terms, "admissions": Admission, "entries": Entry}
+TABLES: dict[str, type[Record]] = {"terms": BudgetRecord, "admissions": Admission, "entries": LedgerEntry}
 """The store's table for each kind of record."""
 
 COLUMNS = {
@@ -228,7 +228,7 @@ class Books:
                 f"the chain breaks at record {self.head.sequence + 1}, which was changed, taken out, or written "
                 "without this key: bring back an untouched copy of the ledger, and its key"
             )
-        if isinstance(record, Terms):
+        if isinstance(record, BudgetRecord):
             self.neighbours[record.dataset] = record.neighbours
             self._budgets[record.dataset, record.developer] = record.budget
             if record.data:
@@ -264,11 +264,11 @@ class Books:
         """Return the facts that a developer's charges on a data set have paid for, in order."""
         return tuple(self._facts.get((dataset, developer), ()))
 
-    def standing(self, dataset: str, developer: str = "") -> Standing:
+    def standing(self, dataset: str, developer: str = "") -> AccountBalance:
         """Return the balance of a data set, or of a developer on it."""
         budget = self.budget(dataset, developer)
         spent = budget.spent(self.losses(dataset, developer)) if budget else 0.0
-        return Standing(budget, spent, self.remaining(dataset, developer))
+        return AccountBalance(budget, spent, self.remaining(dataset, developer))
 
     def remaining(self, dataset: str, developer: str) -> float:
         """Return the epsilon that a developer can still be charged; for an empty developer, the data set's."""
@@ -313,7 +313,7 @@ class Books:
 
 def columns_of(record: Record) -> tuple[int | float | str | bytes, ...]:
     """Return a record's columns, without the chain. Floats are floats: a digest tells 1 from 1.0."""
-    if isinstance(record, Terms):
+    if isinstance(record, BudgetRecord):
         who = (record.sequence, record.dataset, record.developer)
         budget = record.budget
         terms = (record.neighbours.value, budget.rule.value, float(budget.epsilon), float(budget.delta))
@@ -340,10 +340,10 @@ def record_of(table: str, row: tuple[Any, ...]) -> Record:
         raise LedgerError(f"a record was changed ({error}): bring back an untouched copy of the ledger") from error
 
 
-def entry_of(row: tuple[Any, ...]) -> Entry:
+def entry_of(row: tuple[Any, ...]) -> LedgerEntry:
     """Return the charge in a row; LedgerError as `record_of`."""
     found = record_of("entries", row)
-    assert isinstance(found, Entry)
+    assert isinstance(found, LedgerEntry)
     return found
 
 
@@ -366,30 +366,30 @@ def another_format(written: object, read: int) -> LedgerError:
     )
 
 
-def _terms_of(row: tuple[Any, ...]) -> Terms:
+def _terms_of(row: tuple[Any, ...]) -> BudgetRecord:
     _check_types(row, _TERMS_TYPES)
     sequence, dataset, developer, neighbours, rule, epsilon, delta, data, at, chain, mac = row
     budget = Budget(epsilon, delta, Rule(rule))
-    return Terms(sequence, dataset, developer, Neighbours(neighbours), budget, at, chain, data, mac)
+    return BudgetRecord(sequence, dataset, developer, Neighbours(neighbours), budget, at, chain, data, mac)
 
 
 def _admission_of(row: tuple[Any, ...]) -> Admission:
     _check_types(row, _ADMISSION_TYPES)
     sequence, policy, served, at, chain, mac = row
     each = tuple(
-        Served(name, tuple(developers), tuple(metrics), *least)
+        ServedData(name, tuple(developers), tuple(metrics), *least)
         for name, developers, metrics, *least in json.loads(served)
     )
     return Admission(sequence, policy, each, at, chain, mac)
 
 
-def _entry_of(row: tuple[Any, ...]) -> Entry:
+def _entry_of(row: tuple[Any, ...]) -> LedgerEntry:
     _check_types(row, _ENTRY_TYPES)
     sequence, dataset, developer, request_id, digest, metric, mechanism, neighbours = row[:8]
     epsilon, delta, law, multiplier, answer, facts, remaining, at, chain, mac = row[8:]
-    loss = Loss(epsilon, delta, Law(law), multiplier)
+    loss = Loss(epsilon, delta, LossKind(law), multiplier)
     request = Request(dataset, developer, request_id, digest, metric, mechanism, Neighbours(neighbours), loss)
-    return Entry(sequence, request, Reply(answer, facts), remaining, at, chain, mac)
+    return LedgerEntry(sequence, request, Reply(answer, facts), remaining, at, chain, mac)
 
 
 def _check_types(row: tuple[Any, ...], types: tuple[type, ...]) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from compliance.ledger.entries import Entry, Record
+from compliance.ledger.entries import LedgerEntry, Record
 from compliance.ledger.head import Head
 
 _CHAIN = ""
@@ -20,7 +20,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._records = list[Record]()
-        self._asked = dict[tuple[str, str], Entry]()
+        self._asked = dict[tuple[str, str], LedgerEntry]()
         self._genesis = secrets.token_bytes(32)
         self._lock = threading.Lock()
 
@@ -66,14 +66,14 @@ class MemoryStore:
 
     def append(self, chain: str, record: Record) -> None:
         self._records.append(record)
-        if isinstance(record, Entry):
+        if isinstance(record, LedgerEntry):
             self._asked[_name(record)] = record
 
-    def find(self, developer: str, request_id: str) -> tuple[Entry, bytes] | None:
+    def find(self, developer: str, request_id: str) -> tuple[LedgerEntry, bytes] | None:
         entry = self._asked.get((developer, request_id))
         return None if entry is None else (entry, self._before(entry.sequence))
 
-    def entries(self, dataset: str) -> tuple[Entry, ...]:
+    def entries(self, dataset: str) -> tuple[LedgerEntry, ...]:
         return tuple(entry for entry in self._entries() if entry.request.dataset == dataset)
 
     def answered(self, developer: str, after: float, before: float, most: int) -> int:
@@ -83,13 +83,13 @@ class MemoryStore:
     def probe(self) -> None:
         pass
 
-    def _entries(self) -> Iterator[Entry]:
-        return (record for record in self._records if isinstance(record, Entry))
+    def _entries(self) -> Iterator[LedgerEntry]:
+        return (record for record in self._records if isinstance(record, LedgerEntry))
 
     def _before(self, sequence: int) -> bytes:
         """Return the digest of the record before this one, or the chain's start."""
         return self._records[sequence - 2].chain if sequence > 1 else self._genesis
 
 
-def _name(entry: Entry) -> tuple[str, str]:
+def _name(entry: LedgerEntry) -> tuple[str, str]:
     return entry.request.developer, entry.request.request_id

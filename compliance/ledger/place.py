@@ -11,7 +11,7 @@ from compliance.ledger import postgres
 from compliance.ledger.entries import Books, LedgerError, Record
 from compliance.ledger.head import AnySeal, Seal
 from compliance.ledger.memory import MemoryStore
-from compliance.ledger.store import Session, Store
+from compliance.ledger.store import Store, StoreTransaction
 
 Place: TypeAlias = Path | str
 """The path of a SQLite file, or the URL of a PostgreSQL database."""
@@ -50,7 +50,7 @@ def open_seal(place: Place, key: bytes) -> AnySeal:
     return Seal(place, key)
 
 
-def reading(place: Place, *, untouched: bool = False) -> AbstractContextManager[Session]:
+def reading(place: Place, *, untouched: bool = False) -> AbstractContextManager[StoreTransaction]:
     """Open a store for reading at one moment, without changing it, also while a service uses it.
 
     `untouched` leaves no log files beside a file that no process has open. A service that begins meanwhile may make it
@@ -89,7 +89,7 @@ def inspect(place: Place, key: bytes = b"", *, untouched: bool = False) -> tuple
         return tuple(_inspected(session, chain, key) for chain in session.chains())
 
 
-def _inspected(session: Session, chain: str, key: bytes) -> Inspection:
+def _inspected(session: StoreTransaction, chain: str, key: bytes) -> Inspection:
     genesis = session.genesis(chain)
     assert genesis is not None, "it has begun"
     books, counted = Books(genesis, key), list[Record]()

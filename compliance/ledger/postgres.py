@@ -25,7 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 from compliance.ledger.entries import (
     COLUMNS,
     TABLES,
-    Entry,
+    LedgerEntry,
     LedgerError,
     Record,
     another_format,
@@ -108,7 +108,7 @@ _CHAIN = " UNION ALL ".join(
 
 
 class PostgresSession:
-    """A transaction of a database, see `compliance.ledger.store.Session`."""
+    """A transaction of a database, see `compliance.ledger.store.StoreTransaction`."""
 
     def __init__(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._db = db
@@ -141,7 +141,7 @@ class PostgresSession:
         row = (chain, *columns_of(record), record.chain, record.mac)
         self._db.execute(f"INSERT INTO fairwall.{table_of(record)} VALUES ({', '.join(['%s'] * len(row))})", row)  # noqa: S608
 
-    def find(self, developer: str, request_id: str) -> tuple[Entry, bytes] | None:
+    def find(self, developer: str, request_id: str) -> tuple[LedgerEntry, bytes] | None:
         where = " WHERE developer = %s AND request_id = %s"
         row = self._db.execute(_ENTRIES.replace(" FROM", ", line FROM") + where, (developer, request_id)).fetchone()
         if row is None:
@@ -152,7 +152,7 @@ class PostgresSession:
             raise taken_out(entry.sequence - 1)
         return entry, before[0]
 
-    def entries(self, dataset: str) -> tuple[Entry, ...]:
+    def entries(self, dataset: str) -> tuple[LedgerEntry, ...]:
         rows = self._db.execute(_ENTRIES + " WHERE line = %s AND dataset = %s ORDER BY sequence", (dataset, dataset))
         return tuple(map(entry_of, rows))
 

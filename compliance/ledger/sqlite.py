@@ -16,7 +16,7 @@ from pathlib import Path
 from compliance.ledger.entries import (
     COLUMNS,
     TABLES,
-    Entry,
+    LedgerEntry,
     LedgerError,
     Record,
     another_format,
@@ -76,7 +76,7 @@ _CHAIN = """SELECT chain FROM entries WHERE sequence = :n UNION ALL SELECT chain
 
 
 class SqliteSession:
-    """A transaction of a SQLite file, see `compliance.ledger.store.Session`. It has one chain."""
+    """A transaction of a SQLite file, see `compliance.ledger.store.StoreTransaction`. It has one chain."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -108,7 +108,7 @@ class SqliteSession:
         row = (*columns_of(record), record.chain, record.mac)
         self._db.execute(f"INSERT INTO {table_of(record)} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
 
-    def find(self, developer: str, request_id: str) -> tuple[Entry, bytes] | None:
+    def find(self, developer: str, request_id: str) -> tuple[LedgerEntry, bytes] | None:
         row = self._db.execute(_ENTRIES + " WHERE developer = ? AND request_id = ?", (developer, request_id)).fetchone()
         if row is None:
             return None
@@ -118,7 +118,7 @@ class SqliteSession:
             raise taken_out(entry.sequence - 1)
         return entry, bytes(before[0])
 
-    def entries(self, dataset: str) -> tuple[Entry, ...]:
+    def entries(self, dataset: str) -> tuple[LedgerEntry, ...]:
         rows = self._db.execute(_ENTRIES + " WHERE dataset = ? ORDER BY sequence", (dataset,))
         return tuple(map(entry_of, rows))
 

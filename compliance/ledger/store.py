@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from compliance.ledger.entries import Entry, Record
+from compliance.ledger.entries import LedgerEntry, Record
 from compliance.ledger.head import Head
 from fairwall.errors import UserError
 
@@ -20,7 +20,7 @@ class LedgerUnavailable(UserError):
     """The ledger cannot be written at present. The text says in one line why; no answer has left."""
 
 
-class Session(Protocol):
+class StoreTransaction(Protocol):
     """A transaction: records read from a chain that is held are all that were ever committed to it."""
 
     def chains(self) -> tuple[str, ...]:
@@ -41,13 +41,13 @@ class Session(Protocol):
     def append(self, chain: str, record: Record) -> None:
         """Write one more record, which is durable once the transaction is."""
 
-    def find(self, developer: str, request_id: str) -> tuple[Entry, bytes] | None:
+    def find(self, developer: str, request_id: str) -> tuple[LedgerEntry, bytes] | None:
         """Return a developer's charge under a request id, on any chain, and the digest of the record before it.
 
         None if there was no charge. LedgerError if the record before it is gone.
         """
 
-    def entries(self, dataset: str) -> tuple[Entry, ...]:
+    def entries(self, dataset: str) -> tuple[LedgerEntry, ...]:
         """Return the charges to a data set, in order."""
 
     def answered(self, developer: str, after: float, before: float, most: int) -> int:
@@ -66,10 +66,10 @@ class Store(Protocol):
     def chain_of(self, dataset: str) -> str:
         """Return the chain of a data set's records."""
 
-    def session(self, chain: str | None) -> AbstractContextManager[Session]:
+    def session(self, chain: str | None) -> AbstractContextManager[StoreTransaction]:
         """Hold a chain, or all, for a transaction: committed at the end, rolled back if anything raises."""
 
-    def glance(self, chain: str) -> AbstractContextManager[Session]:
+    def glance(self, chain: str) -> AbstractContextManager[StoreTransaction]:
         """Open a chain for reading at one moment, whoever holds it."""
 
     def turn(self, developer: str) -> AbstractContextManager[None]:

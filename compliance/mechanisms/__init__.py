@@ -23,7 +23,7 @@ from compliance.mechanisms.sample_and_aggregate import SampleAndAggregate
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
 from fairwall.errors import UserError
 from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.plugins import Table
+from fairwall.plugins import Registry
 
 __all__ = ["MECHANISMS", "Mechanism", "MechanismError", "find_mechanism"]
 
@@ -49,7 +49,7 @@ _ALL: tuple[Mechanism, ...] = (
     Recommended(),
 )
 
-MECHANISMS: Table[Mechanism] = Table("mechanisms", {mechanism.name: mechanism for mechanism in _ALL}, of_others)
+MECHANISMS: Registry[Mechanism] = Registry("mechanisms", {mechanism.name: mechanism for mechanism in _ALL}, of_others)
 """Every mechanism by its name."""
 
 

@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.ledger.accountant import Loss
-from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release, Reusable, candidates, chosen
+from compliance.mechanisms.mechanism import (
+    BatchQuestion,
+    Facts,
+    Guarantee,
+    Mechanism,
+    MechanismAnswer,
+    Reusable,
+    candidates,
+    chosen,
+)
 from compliance.mechanisms.promise import require_answerable
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.bounding import metric_range, truncated_scale
@@ -63,7 +72,7 @@ class Bounded:
         """Return the mechanism's price."""
         return self.mechanism.cost(epsilon, delta)
 
-    def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
+    def is_free(self, facts: Facts, epsilon: float, question: BatchQuestion | None = None) -> bool:
         """Return whether the mechanism answers this batch free, from earlier purchases."""
         return isinstance(self.mechanism, Reusable) and self.mechanism.is_free(facts, epsilon, question)
 
@@ -74,7 +83,7 @@ class Bounded:
         queries: int,
         epsilon: float,
         delta: float,
-        question: Question | None = None,
+        question: BatchQuestion | None = None,
     ) -> Mechanism:
         """Return the mechanism's choice for a batch; this object itself if it truncates, with its own noise."""
         if self.bounding == "truncate":
@@ -85,12 +94,14 @@ class Bounded:
         """Return the mechanisms that may be chosen at this delta."""
         return candidates(self.mechanism, delta)
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return answers in the metric's range; NaN stays NaN. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         if self.bounding == "truncate":
             # Noise that is redrawn is not centred on the gap: no interval.
-            return Release(_truncated(question, epsilon, noise))
+            return MechanismAnswer(_truncated(question, epsilon, noise))
         released = self.mechanism.release(question, facts, epsilon, delta, noise)
         return replace(released, values=to_range(released.values, question.metric))
 
@@ -120,7 +131,7 @@ def to_range(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
     return np.clip(values, *metric_range(metric))
 
 
-def _truncated(question: Question, epsilon: float, noise: Noise) -> NDArray[np.float64]:
+def _truncated(question: BatchQuestion, epsilon: float, noise: Noise) -> NDArray[np.float64]:
     """Return answers with truncated Laplace noise that costs epsilon for the batch."""
     gaps = question.gaps()
     if math.isinf(epsilon):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.cauchy import tune
@@ -24,11 +24,13 @@ class CauchyMechanism(Noisy):
     title: str = "tuned Cauchy"
     guarantee: Guarantee = "pure"
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the gaps with noise. See `Noisy.noisy`."""
         gaps = question.gaps()
         # What the records hold, and nothing assumed: noise counts on it.
         shares = replace(self.shares, minimum_group=question.records.minimum_group)
         tuning = tune(question.metric, question.people(), question.queries, epsilon, shares)
         scale = _ALLOWANCE * question.smooth(tuning.beta) / tuning.alpha
-        return Release(noise.cauchy(gaps, scale, step_for(question.smallest_change() / tuning.alpha)))
+        return MechanismAnswer(noise.cauchy(gaps, scale, step_for(question.smallest_change() / tuning.alpha)))

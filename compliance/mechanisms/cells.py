@@ -36,17 +36,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
-from compliance.mechanisms.mechanism import Facts, Guarantee, Joint, Question, Release, around, exactly
-from compliance.mechanisms.posterior_answers import Told, answers
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Joint, MechanismAnswer, around, exactly
+from compliance.mechanisms.posterior_answers import StratumKnowledge, answers
 from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import Noise, step_for
-from fairwall.laws.alternatives import DRAWS, Found
+from fairwall.laws.alternatives import DRAWS, SearchPosterior
 from fairwall.laws.batch import Stratum
 from fairwall.laws.choice import in_rounds
 from fairwall.laws.exposure import NO_LIMIT, Limit
 from fairwall.laws.purchases import (
     EPSILON,
-    Purchase,
+    CellPurchase,
     disadvantaged_among,
     excess,
     fact_names,
@@ -77,11 +77,13 @@ class CellsMechanism(ByRecord):
     guarantee: Guarantee = "pure"
     limit: Limit = NO_LIMIT
 
-    def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:  # noqa: ARG002
+    def is_free(self, facts: Facts, epsilon: float, question: BatchQuestion | None = None) -> bool:
         """Return whether the account has bought cells at this epsilon or a larger one."""
         return not self.anew and EPSILON in facts and bool(np.max(facts[EPSILON]) >= epsilon)
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the posterior's answers, and the noisy counts as facts. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         bought: dict[str, NDArray[np.float64]] = {}
@@ -92,11 +94,11 @@ class CellsMechanism(ByRecord):
         values, likely, joint = _answer(question, list(purchases({**facts, **bought})))
         # Nothing is hidden in the last bits, since nothing but released numbers went in; but a grid is promised.
         values = noise.laplace(values, 0.0, step_for(0.0))
-        return Release(values, bought, likely=around(values, likely), joint=joint)
+        return MechanismAnswer(values, bought, likely=around(values, likely), joint=joint)
 
 
 def _search(
-    question: Question, facts: Facts, epsilon: float, noise: Noise, limit: Limit
+    question: BatchQuestion, facts: Facts, epsilon: float, noise: Noise, limit: Limit
 ) -> dict[str, NDArray[np.float64]]:
     """Buy cells; for candidates in rounds of fewer models each, unless a limit on the batch forbids rounds."""
     candidates, bought = question.candidates, dict[str, NDArray[np.float64]]()
@@ -107,7 +109,7 @@ def _search(
         bought |= _buy(among, {**facts, **bought}, part, noise, limit, besides)
         if candidates is not None and count:
             _, _, joint = _answer(question, list(purchases({**facts, **bought})))
-            found = Found(question.metric, candidates, joint(DRAWS, np.random.default_rng(_SEED)))
+            found = SearchPosterior(question.metric, candidates, joint(DRAWS, np.random.default_rng(_SEED)))
             among = replace(
                 question, predictions=question.predictions[np.sort(found.shortlist(count))], candidates=None
             )
@@ -115,7 +117,7 @@ def _search(
 
 
 def _buy(
-    question: Question, facts: Facts, epsilon: float, noise: Noise, limit: Limit, besides: bool
+    question: BatchQuestion, facts: Facts, epsilon: float, noise: Noise, limit: Limit, besides: bool
 ) -> dict[str, NDArray[np.float64]]:
     asked = question.asked, epsilon, limit, besides
     strata, buys = plan(*asked), planned(*asked)
@@ -142,12 +144,12 @@ def _buy(
     return {**dict(zip(names, contents, strict=True)), EPSILON: np.append(before, epsilon)}
 
 
-def _answer(question: Question, purchased: Sequence[Purchase]) -> tuple[NDArray[np.float64], Ends, Joint]:
+def _answer(question: BatchQuestion, purchased: Sequence[CellPurchase]) -> tuple[NDArray[np.float64], Ends, Joint]:
     purchased = [one.narrowed() for one in strongest(purchased)]
     rows = within_reach(merged(purchased))
 
-    def look(stratum: Stratum) -> Told:
+    def look(stratum: Stratum) -> StratumKnowledge:
         seen = seen_by(rows, stratum)
-        return Told(*disadvantaged_among(purchased, stratum.members), seen, excess(rows))
+        return StratumKnowledge(*disadvantaged_among(purchased, stratum.members), seen, excess(rows))
 
     return answers(question, look)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from compliance.ledger.accountant import Loss, pure
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.promise import Noisy, require_budget
 from compliance.noise.sampling import Noise, step_for
 
@@ -28,8 +28,12 @@ class Conceal(Noisy):
         require_budget(epsilon, delta)
         return pure(epsilon)
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the gaps with noise. See `Noisy.noisy`."""
         gaps = question.gaps()
         beta = epsilon / (6 * question.queries)
-        return Release(noise.cauchy(gaps, question.smooth(beta) / beta, step_for(question.smallest_change() / beta)))
+        return MechanismAnswer(
+            noise.cauchy(gaps, question.smooth(beta) / beta, step_for(question.smallest_change() / beta))
+        )

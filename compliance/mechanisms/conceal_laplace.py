@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.conceal_laplace import conceal_laplace_beta
@@ -16,7 +16,9 @@ class ConcealLaplace(ByRecord):
     title: str = "Attribute-Conceal (Laplace)"
     guarantee: Guarantee = "approximate"
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the gaps with noise. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         beta = conceal_laplace_beta(question.queries, epsilon, delta)
@@ -24,4 +26,4 @@ class ConcealLaplace(ByRecord):
         step = step_for(unit * question.smallest_change())
         # S plus a constant is as smooth as S, and covers a flip together with the rounding.
         scale = unit * (question.smooth(beta) + ROUNDING_STEPS * step)
-        return Release(noise.laplace(question.gaps(), scale, step))
+        return MechanismAnswer(noise.laplace(question.gaps(), scale, step))

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from compliance.intervals.counts import CentredSums, Common, intervals, possible_gaps
 from compliance.intervals.interval import within_range
 from compliance.intervals.reach import Additive, Size
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, around, within_ends
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, around, within_ends
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
-from compliance.records.metrics import GroupSums, gaps
+from compliance.records.metrics import MetricSums, gaps
 from compliance.records.sums import StratumSums
 from fairwall.laws.batch import Stratum
 from fairwall.laws.bounding import metric_range
@@ -64,7 +64,7 @@ class NoisyCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class CountPurchase:
     """The exact N0 and sums of a stratum to which noise is added. Secret.
 
     `stratum`: public, unless it holds sums of predictions that the developer does not see. `sums`: over a=0, shape
@@ -87,7 +87,7 @@ class Asked:
         return isinstance(self.stratum, StratumSums)
 
 
-Buy = Callable[[Asked], NoisyCounts]
+Buy = Callable[[CountPurchase], NoisyCounts]
 """Adds noise to a stratum's exact numbers."""
 
 
@@ -103,10 +103,12 @@ class CountsMechanism(Noisy):
     title: str = "noisy counts"
     guarantee: Guarantee = "pure"
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
 
-        def buy(purchase: Asked) -> NoisyCounts:
+        def buy(purchase: CountPurchase) -> NoisyCounts:
             k, known = purchase.sums.size, purchase.known
             about = laplace_scales(k, epsilon, size_known=known)
             step = step_for(about.sums, magnitude=purchase.n)
@@ -120,7 +122,7 @@ class CountsMechanism(Noisy):
         return answer(question, facts, buy, shrinks=self.shrinks, gaussian=False)
 
 
-def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussian: bool) -> Release:
+def answer(question: BatchQuestion, facts: Facts, buy: Buy, *, shrinks: bool, gaussian: bool) -> MechanismAnswer:
     """Return the answers to a batch from noisy counts; `question` and `facts` as for `Mechanism.release`.
 
     `buy`: adds the noise; called once for each stratum, since each person is in one stratum only. `shrinks`: whether
@@ -128,12 +130,16 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
     """
     metric = find_metric(question.metric)
     exact = question.sums()
-    bought, estimates, fewest = dict[str, NDArray[np.float64]](), dict[int, GroupSums](), question.records.minimum_group
+    bought, estimates, fewest = (
+        dict[str, NDArray[np.float64]](),
+        dict[int, MetricSums](),
+        question.records.minimum_group,
+    )
     sizes, told = list[Size](), list[CentredSums]()
     for stratum in question.asked.strata:
         inside, name = stratum.parts, size_fact(stratum.label)
         sums = np.concatenate([exact[i].sum0 for i in inside])
-        asked = Asked(stratum, int(exact[inside[0]].n0), sums, known=name in facts)
+        asked = CountPurchase(stratum, int(exact[inside[0]].n0), sums, known=name in facts)
         noisy, n = buy(asked), asked.n
         if noisy.size is not None:
             bought[name] = as_fact(noisy.size, noisy.size_law, n)
@@ -169,14 +175,14 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
                 nearest = shrunk_sums(nearest, size, totals, noisy.law.scale, gaussian=gaussian)
             at = int(size) - first
             sum0 = np.clip(nearest + size * centres, least[:, at], most[:, at])
-            estimates[i] = GroupSums(sum1=total - sum0, sum0=sum0, n1=n - size, n0=size)
+            estimates[i] = MetricSums(sum1=total - sum0, sum0=sum0, n1=n - size, n0=size)
     parts = consistent(metric, [estimates[i] for i in range(len(metric.parts))])
     values = gaps(question.metric, parts)
     if metric.binary and isinstance(question.asked.strata[0], StratumSums):
-        return Release(values, bought)  # of two totals with noise nobody knows an interval
+        return MechanismAnswer(values, bought)  # of two totals with noise nobody knows an interval
     ends = intervals(metric, sizes, fewest, told)
     values = within_ends(values, within_range(*ends, metric.name))
-    return Release(values, bought, *around(values, ends))
+    return MechanismAnswer(values, bought, *around(values, ends))
 
 
 def _of_totals(metric: Metric, noisy: NoisyCounts, share: float) -> Common:
@@ -215,11 +221,11 @@ def size_of(fact: NDArray[np.float64], fewest: int, n: int, *, shared: bool = Fa
     return Size(min(max(size, fewest), n - fewest), law, whole=not shared and size == round(size), shared=shared)
 
 
-def consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:
+def consistent(metric: Metric, parts: list[MetricSums]) -> list[MetricSums]:
     """Return consistent estimates: no more hits than positives, and no ratio to nobody."""
     if not metric.bounded:
         return [
-            GroupSums(np.maximum(part.sum1, LEAST_SUM), np.maximum(part.sum0, LEAST_SUM), part.n1, part.n0)
+            MetricSums(np.maximum(part.sum1, LEAST_SUM), np.maximum(part.sum0, LEAST_SUM), part.n1, part.n0)
             for part in parts
         ]
     if not metric.binary:
@@ -229,7 +235,7 @@ def consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:
     # In both groups: hits0 <= positives0, and all_hits - hits0 <= all_positives - positives0.
     low = np.maximum(0.0, positives.sum0 - (all_positives - all_hits))
     hits0 = np.clip(hits.sum0, low, np.maximum(low, np.minimum(positives.sum0, all_hits)))
-    return [GroupSums(all_hits - hits0, hits0, hits.n1, hits.n0), positives]
+    return [MetricSums(all_hits - hits0, hits0, hits.n1, hits.n0), positives]
 
 
 def size_fact(label: int | None) -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from compliance.ledger.accountant import Loss
-from compliance.mechanisms.counts import Asked, NoisyCounts, answer
+from compliance.mechanisms.counts import CountPurchase, NoisyCounts, answer
 from compliance.mechanisms.gaussian import gaussian_cost
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.promise import Noisy, require_budget
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.counts import CountScales, gaussian_scales
@@ -29,10 +29,12 @@ class CountsGaussian(Noisy):
         require_budget(epsilon, delta)
         return gaussian_cost(epsilon, delta)
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
 
-        def buy(purchase: Asked) -> NoisyCounts:
+        def buy(purchase: CountPurchase) -> NoisyCounts:
             k, known = purchase.sums.size, purchase.known
             about = gaussian_scales(k, gaussian_multiplier(epsilon, delta), size_known=known)
             steps = [step_for(scale, GAUSSIAN_FINENESS, purchase.n) for scale in (about.size, about.sums)]

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.counts import Asked, NoisyCounts, answer, size_fact, size_of
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
-from compliance.mechanisms.posterior_answers import Told, answers
+from compliance.mechanisms.counts import CountPurchase, NoisyCounts, answer, size_fact, size_of
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
+from compliance.mechanisms.posterior_answers import StratumKnowledge, answers
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.sums import StratumSums
 from fairwall.laws.batch import Stratum
 from fairwall.laws.cube import Coordinates, CubeNoise, cube_scales
 from fairwall.laws.noise import Laplace
-from fairwall.laws.posterior import Seen, posterior
+from fairwall.laws.posterior import NoisyObservations, posterior
 
 _VARIANCE_MIN = 1e-6
 
@@ -40,14 +40,16 @@ class CubeMechanism(Noisy):
     title: str = "noise from a cube"
     guarantee: Guarantee = "pure"
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`.
 
         For a search's candidates, also the joint posterior of the gaps.
         """
-        looked = dict[int | None, tuple[Seen, int]]()
+        looked = dict[int | None, tuple[NoisyObservations, int]]()
 
-        def buy(purchase: Asked) -> NoisyCounts:
+        def buy(purchase: CountPurchase) -> NoisyCounts:
             step = cube_step(epsilon, purchase.n)
             coordinates = purchase.stratum.coordinates(step)
             scales = cube_scales(coordinates.sides, epsilon, size_known=purchase.known)
@@ -102,12 +104,12 @@ class CubeMechanism(Noisy):
             return released
         sizes = {**facts, **released.facts}
 
-        def look(stratum: Stratum) -> Told:
+        def look(stratum: Stratum) -> StratumKnowledge:
             size = size_of(sizes[size_fact(stratum.label)], question.records.minimum_group, stratum.people)
             seen, d = looked[stratum.label]
             # Of one coordinate, 9/5 E r^4 / (E r^2)^2 - 3 with r of Gamma(d + 1): 3 for d = 1, and below 0 from 7 on.
             excess = max(0.0, 9 / 5 * (d + 3) * (d + 4) / ((d + 1) * (d + 2)) - 3)
-            return Told(size.value, size.law.variance(), seen, excess)
+            return StratumKnowledge(size.value, size.law.variance(), seen, excess)
 
         _, _, joint = answers(question, look)
         return replace(released, joint=joint)
@@ -119,7 +121,7 @@ def _looked(
     coordinates: Coordinates,
     released: tuple[NDArray[np.float64], CubeNoise],
     size: tuple[float, Laplace | CubeNoise] | None,
-) -> tuple[Seen, NDArray[np.float64]]:
+) -> tuple[NoisyObservations, NDArray[np.float64]]:
     """Return the knowledge of a stratum's sums from noisy coordinates, and from N0 if given; and X X'."""
     sums, law = released
     values, variances = sums, np.full(len(sums), law.variance())
@@ -132,7 +134,7 @@ def _looked(
 
 
 def _expected(
-    stratum: Stratum, coordinates: Coordinates, seen: Seen, gram: NDArray[np.float64]
+    stratum: Stratum, coordinates: Coordinates, seen: NoisyObservations, gram: NDArray[np.float64]
 ) -> Callable[[float], NDArray[np.float64]]:
     """Return a function from N0 to the posterior mean of the centred sums."""
 
@@ -146,7 +148,7 @@ def _expected(
 
 def _seen(
     stratum: Stratum, _: Stratum, coordinates: Coordinates, values: NDArray[np.float64], variances: NDArray[np.float64]
-) -> tuple[Seen, NDArray[np.float64]]:
+) -> tuple[NoisyObservations, NDArray[np.float64]]:
     """Return the knowledge of a stratum's sums from noisy coordinates, and from N0 after them; and X X'."""
     ones, products, cross = np.zeros(len(values)), np.zeros((len(values),) * 2), np.zeros((stratum.rows, len(values)))
     for _people, block in stratum.blocks():
@@ -156,7 +158,7 @@ def _seen(
         ones += rows.sum(axis=1)
         products += rows @ rows.T
         cross += stratum.centre(block) @ rows.T
-    return Seen(values, ones, products, cross, variances), stratum.gram
+    return NoisyObservations(values, ones, products, cross, variances), stratum.gram
 
 
 def _seen_by_few(
@@ -165,7 +167,7 @@ def _seen_by_few(
     coordinates: Coordinates,
     values: NDArray[np.float64],
     variances: NDArray[np.float64],
-) -> tuple[Seen, NDArray[np.float64]]:
+) -> tuple[NoisyObservations, NDArray[np.float64]]:
     """Return `_seen` for very many people, with correlations of coordinates from a sample, `few`.
 
     Each coordinate's sum and variance are those of all people. Correlations are the sample's, less what people unlike
@@ -192,7 +194,7 @@ def _seen_by_few(
     if len(values) > d:
         products, cross = np.pad(products, (0, 1)), np.pad(cross, ((0, 0), (0, 1)))
         ones = np.append(ones, people)
-    return Seen(values, ones, products + np.outer(ones, ones) / people, cross, variances), gram
+    return NoisyObservations(values, ones, products + np.outer(ones, ones) / people, cross, variances), gram
 
 
 def drawn_law(scale: float, sides: int, step: float) -> CubeNoise:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, exactly
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, exactly
 from compliance.mechanisms.promise import ByRecord, require_budget
 from compliance.noise.sampling import Noise
 
@@ -15,7 +15,9 @@ class Exact(ByRecord):
     title: str = "exact answers"
     guarantee: Guarantee = "none"
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the gaps."""
         require_budget(epsilon, delta)
         return exactly(question.gaps())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.selection import permute_and_flip_exponents, unsigned
@@ -29,7 +29,9 @@ class ExponentialMechanism(ByRecord):
     title: str = "exponential mechanism"
     guarantee: Guarantee = "pure"
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return 1 for the chosen model and 0 for the others. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         # On the finest grid: float64's own rounding errors must not tell models apart whose gaps are equal.
@@ -43,7 +45,7 @@ class ExponentialMechanism(ByRecord):
         order = noise.permutation(scores.size)
         values = np.zeros(scores.size)
         values[order[np.argmax(accepts[order])]] = 1.0
-        return Release(values)
+        return MechanismAnswer(values)
 
 
 def _accepts(exponents: NDArray[np.float64], noise: Noise) -> NDArray[np.bool_]:
@@ -51,6 +53,6 @@ def _accepts(exponents: NDArray[np.float64], noise: Noise) -> NDArray[np.bool_]:
     return possible & noise.bernoulli_exp(np.where(possible, exponents, 0.0))
 
 
-def without_sign(question: Question) -> Question:
+def without_sign(question: BatchQuestion) -> BatchQuestion:
     """Return the question for the absolute gap, see `fairwall.laws.selection.unsigned`."""
     return replace(question, metric=unsigned(question.metric))

@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from compliance.ledger.accountant import Law, Loss, pure
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, with_interval
+from compliance.ledger.accountant import Loss, LossKind, pure
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, with_interval
 from compliance.mechanisms.promise import Noisy, require_budget
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
@@ -27,7 +27,9 @@ class GaussianMechanism(Noisy):
         require_budget(epsilon, delta)
         return gaussian_cost(epsilon, delta)
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the gaps with noise. See `Noisy.noisy`."""
         gaps = question.gaps()
         change, root = question.sensitivities().overall, math.sqrt(question.queries)
@@ -42,4 +44,4 @@ def gaussian_cost(epsilon: float, delta: float) -> Loss:
     """Return the loss of the least (epsilon, delta)-private Gaussian noise: epsilon, delta, and its multiplier."""
     if math.isinf(epsilon) or delta == 0:
         return pure(math.inf)
-    return Loss(epsilon, delta, Law.GAUSSIAN, gaussian_multiplier(epsilon, delta))
+    return Loss(epsilon, delta, LossKind.GAUSSIAN, gaussian_multiplier(epsilon, delta))

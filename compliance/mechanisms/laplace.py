@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, with_interval
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, with_interval
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.noise import Laplace
@@ -20,7 +20,9 @@ class LaplaceMechanism(Noisy):
     title: str = "Laplace"
     guarantee: Guarantee = "pure"
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the gaps with noise. See `Noisy.noisy`."""
         gaps = question.gaps()
         change = question.sensitivities().overall

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from compliance.intervals.counts import Common
-from compliance.mechanisms.counts import Asked, NoisyCounts, answer
+from compliance.mechanisms.counts import CountPurchase, NoisyCounts, answer
 from compliance.mechanisms.cube import cube_step, drawn_law
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise
 from fairwall.laws.low_rank import best_split
@@ -24,10 +24,12 @@ class LowRankMechanism(Noisy):
     title: str = "noise from two cubes"
     guarantee: Guarantee = "pure"
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
 
-        def buy(purchase: Asked) -> NoisyCounts:
+        def buy(purchase: CountPurchase) -> NoisyCounts:
             step = cube_step(epsilon, purchase.n)
             split = best_split(purchase.stratum.inside, epsilon, step, size_known=purchase.known)
             measured = split.common, split.own_steps

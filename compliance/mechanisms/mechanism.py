@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from compliance.intervals.interval import Ends, within_range
 from compliance.ledger.accountant import Loss
 from compliance.noise.sampling import Noise
-from compliance.records.metrics import GroupSums, gaps
+from compliance.records.metrics import MetricSums, gaps
 from compliance.records.people import Records
 from fairwall.laws.alternatives import Candidates
 from fairwall.laws.batch import AskedBatch, Stratum
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Law
+from fairwall.laws.noise import NoiseDistribution
 from fairwall.laws.quantiles import noise_reach
-from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
+from fairwall.laws.sensitivity import LabelGroupCounts, Sensitivities, sensitivities
 
 Facts: TypeAlias = Mapping[str, NDArray[Any]]
 """Numbers that an account has bought and may use again free, by name. Names, types and shapes are public."""
@@ -39,7 +39,7 @@ NO_FACTS: Facts = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class BatchQuestion:
     """One batch of requests.
 
     Parameters
@@ -81,7 +81,7 @@ class Question:
         # A game's case asks for them besides the mechanism.
         return gaps(self.metric, self.sums())
 
-    def sums(self) -> tuple[GroupSums, ...]:
+    def sums(self) -> tuple[MetricSums, ...]:
         """Return sums over each group, for each of the metric's parts. Secret."""
         return self.records.group_sums(self.metric, self.predictions)
 
@@ -90,10 +90,10 @@ class Question:
         sums = [self.records.sums_of_disadvantaged(stratum.members, rows) for rows in pieces]
         return np.concatenate([np.empty(0), *sums])
 
-    def counts(self) -> Counts:
+    def counts(self) -> LabelGroupCounts:
         """Return the numbers of people by label and group. Secret; by label alone they are public."""
         (n00, n01), (n10, n11) = self._counted("fpr"), self._counted("eo")
-        return Counts(n00=n00, n01=n01, n10=n10, n11=n11)
+        return LabelGroupCounts(n00=n00, n01=n01, n10=n10, n11=n11)
 
     def people(self) -> int:
         """Return the number of people that the metric reads. Public, since the labels are."""
@@ -124,7 +124,7 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class MechanismAnswer:
     """Answers and facts that a batch buys.
 
     Parameters
@@ -146,19 +146,19 @@ class Release:
     joint: Joint | None = field(default=None, repr=False)
 
 
-def exactly(gaps: NDArray[np.float64]) -> Release:
+def exactly(gaps: NDArray[np.float64]) -> MechanismAnswer:
     """Return gaps without noise, with intervals that are points."""
-    return Release(gaps, low=gaps, high=gaps)
+    return MechanismAnswer(gaps, low=gaps, high=gaps)
 
 
-def ends_of(release: Release) -> tuple[Ends, Ends]:
+def ends_of(release: MechanismAnswer) -> tuple[Ends, Ends]:
     """Return the guaranteed and the likely intervals of answers; NaN for none."""
     unknown = np.full(release.values.shape, np.nan)
     guaranteed = (unknown, unknown) if release.low is None or release.high is None else (release.low, release.high)
     return guaranteed, release.likely or guaranteed
 
 
-def require_inside(released: Release, metric: str) -> None:
+def require_inside(released: MechanismAnswer, metric: str) -> None:
     """Raise AssertionError if an answer, cut to the metric's range, lies outside one of its intervals.
 
     That would be a fault of the mechanism, and nothing is charged for it.
@@ -193,11 +193,11 @@ def around(values: NDArray[np.float64], ends: Ends) -> Ends:
     return np.where(beyond, low, np.minimum(low, values)), np.where(beyond, high, np.maximum(high, values))
 
 
-def with_interval(values: NDArray[np.float64], law: Law, step: float) -> Release:
+def with_interval(values: NDArray[np.float64], law: NoiseDistribution, step: float) -> MechanismAnswer:
     """Return a release of values with noise of a public law, on a grid of this step, and its guaranteed intervals."""
     # The exact gap was rounded before.
     reach = noise_reach(law) + step
-    return Release(values, low=values - reach, high=values + reach)
+    return MechanismAnswer(values, low=values - reach, high=values + reach)
 
 
 class Mechanism(Protocol):
@@ -227,7 +227,9 @@ class Mechanism(Protocol):
         ValueError for epsilon <= 0 or NaN, or delta outside [0, 1).
         """
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the answers to one batch, on a grid that depends on public numbers alone, unless epsilon is infinite.
 
         ValueError for an argument out of range, or a batch that `refuses` refuses.
@@ -241,7 +243,7 @@ class Mechanism(Protocol):
 class Reusable(Protocol):
     """A mechanism that may answer free from an account's earlier purchases."""
 
-    def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
+    def is_free(self, facts: Facts, epsilon: float, question: BatchQuestion | None = None) -> bool:
         """Return whether a batch at epsilon is free, given what earlier batches have released.
 
         It is free if and only if one stored release suffices to answer it; of very many releases only some are
@@ -260,7 +262,7 @@ class Choosing(Protocol):
         queries: int,
         epsilon: float,
         delta: float,
-        question: Question | None = None,
+        question: BatchQuestion | None = None,
     ) -> Mechanism:
         """Return the mechanism for a batch of `queries` models, about `people` people in the metric's strata.
 
@@ -278,7 +280,7 @@ def chosen(
     queries: int,
     epsilon: float,
     delta: float,
-    question: Question | None = None,
+    question: BatchQuestion | None = None,
 ) -> Mechanism:
     """Return the mechanism that answers a batch: the given mechanism or its choice. See `Choosing.chosen`."""
     if isinstance(mechanism, Choosing):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from compliance.ledger.accountant import Loss
-from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Mechanism, MechanismAnswer
 from compliance.noise.sampling import Noise
 from fairwall.plugins import Plugin
 
@@ -44,10 +44,12 @@ class NotProved:
         self.plugin.require(isinstance(loss, Loss), "its cost is no Loss")
         return loss
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the plug-in's answers, which must be one finite float64 a model."""
         release = self.plugin.call(self.own.release, question, facts, epsilon, delta, noise)
-        self.plugin.require(isinstance(release, Release), "released no Release")
+        self.plugin.require(isinstance(release, MechanismAnswer), "released no Release")
         for what, values in (("answers", release.values), ("low", release.low), ("high", release.high)):
             if values is None and what != "answers":
                 continue

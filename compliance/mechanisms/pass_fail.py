@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.promise import ByRecord, require_budget
 from compliance.noise.sampling import Noise
 
@@ -34,7 +34,9 @@ class PassFail(ByRecord):
         if not (math.isfinite(self.threshold) and self.threshold >= 0):
             raise ValueError("the threshold must be a finite number of at least 0")
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return 1 for each model that fails and 0 for each that passes."""
         require_budget(epsilon, delta)
-        return Release((np.abs(question.gaps()) > self.threshold).astype(np.float64))
+        return MechanismAnswer((np.abs(question.gaps()) > self.threshold).astype(np.float64))

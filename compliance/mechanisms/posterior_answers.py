@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import combined, level_of_parts
 from compliance.mechanisms.counts import LEAST_SUM, consistent
-from compliance.mechanisms.mechanism import Joint, Question, within_ends
-from compliance.records.metrics import GroupSums, gaps
+from compliance.mechanisms.mechanism import BatchQuestion, Joint, within_ends
+from compliance.records.metrics import MetricSums, gaps
 from fairwall.laws.batch import Stratum
 from fairwall.laws.metric import Metric, find_metric
-from fairwall.laws.posterior import Posterior, Seen, posterior
+from fairwall.laws.posterior import NoisyObservations, Posterior, posterior
 
 _WIDER_SUM = 1.15
 
@@ -46,7 +46,7 @@ _EXCESS_MAX = 20.0
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class StratumKnowledge:
     """Released knowledge of a stratum.
 
     `size`, `size_variance`: N0 as released, and the variance of its noise. `seen`: the noisy sums. `excess`: excess
@@ -55,11 +55,11 @@ class Told:
 
     size: float
     size_variance: float
-    seen: Seen
+    seen: NoisyObservations
     excess: float = 0.0
 
 
-Look = Callable[[Stratum], Told]
+Look = Callable[[Stratum], StratumKnowledge]
 """Maps a stratum to its released knowledge."""
 
 
@@ -71,7 +71,7 @@ class _Known:
     """
 
     stratum: Stratum
-    told: Told
+    told: StratumKnowledge
     fewest: int
     models: int
 
@@ -99,7 +99,7 @@ class _Known:
             ends = mean + wider * np.array([[1.0], [-1.0]]) * self.found.within(level, self.by_size(ends) ** 2)
         return ends
 
-    def sums(self, u: NDArray[np.float64], larger: float = 0.0) -> list[GroupSums]:
+    def sums(self, u: NDArray[np.float64], larger: float = 0.0) -> list[MetricSums]:
         """Return possible sums of each part, for values in [0, 1], where either group may be larger by `larger`.
 
         Where all or none are in one group, the larger group allows sums beyond those possible for N0.
@@ -110,18 +110,18 @@ class _Known:
         most = np.minimum(n * means + means * (n - size) / size * down, size + up)
         sum0 = np.clip(size * means + u, least, most)
         return [
-            GroupSums(total - part, part, n1=n - size, n0=size)
+            MetricSums(total - part, part, n1=n - size, n0=size)
             for part, total in zip(*(np.split(each, len(u) // self.models) for each in (sum0, n * means)), strict=True)
         ]
 
-    def draws(self, count: int, wider: float, generator: np.random.Generator) -> list[list[GroupSums]]:
+    def draws(self, count: int, wider: float, generator: np.random.Generator) -> list[list[MetricSums]]:
         """Draw the sums of each part from their posterior, `count` times."""
         moved = self.found.draws(count, generator) - self.found.mean
         moved += self.by_size(self.found.mean) * generator.standard_normal((count, 1))
         return [self.sums(self.found.mean + wider * one) for one in moved]
 
 
-def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, Joint]:
+def answers(question: BatchQuestion, look: Look) -> tuple[NDArray[np.float64], Ends, Joint]:
     """Return answers and likely intervals of a batch, shape (m,) each, and a sampler of their joint posterior.
 
     `look`: called once for each stratum of the metric.
@@ -138,8 +138,8 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, 
             for parts in zip(*of_sizes, strict=True)
         ]
 
-    def told(of_strata: Iterable[list[GroupSums]]) -> NDArray[np.float64]:
-        sums = dict[int, GroupSums]()
+    def told(of_strata: Iterable[list[MetricSums]]) -> NDArray[np.float64]:
+        sums = dict[int, MetricSums]()
         for known, of_parts in zip(strata, of_strata, strict=True):
             sums.update(zip(known.stratum.parts, of_parts, strict=True))
         return gaps(question.metric, consistent(metric, [sums[i] for i in range(len(metric.parts))]))

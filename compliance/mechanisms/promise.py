@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from compliance.ledger.accountant import Loss, pure
-from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release, exactly
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Mechanism, MechanismAnswer, exactly
 from compliance.noise.sampling import Noise
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
@@ -51,14 +51,18 @@ class ByRecord:
 class Noisy(ByRecord):
     """The base of mechanisms that add noise for a finite epsilon, and none for an infinite one."""
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the answers to one batch. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         if math.isinf(epsilon):
             return exactly(question.gaps())
         return self.noisy(question, facts, epsilon, delta, noise)
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return answers with noise, for a finite epsilon at which nothing is refused."""
         raise NotImplementedError
 

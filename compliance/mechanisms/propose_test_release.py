@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, with_interval
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, with_interval
 from compliance.mechanisms.promise import Noisy, refuse_unbounded, refuse_without_delta
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.metric import find_metric
@@ -89,7 +89,9 @@ class ProposeTestRelease(Noisy):
         # The quotient may have been rounded down.
         return least if -rate * least - math.log1p(math.exp(-rate)) <= math.log(delta) else least + 1
 
-    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the noisy metric, or NaN for every model. See `Noisy.noisy`."""
         gaps, labels = question.gaps(), question.records.labels
         law = self.law(question.metric, labels, question.queries, epsilon, question.records.minimum_group)
@@ -101,7 +103,7 @@ class ProposeTestRelease(Noisy):
         passed = self._passes(question, epsilon, delta, noise)
         return with_interval(values if passed else np.full(values.shape, np.nan), law, step)
 
-    def _passes(self, question: Question, epsilon: float, delta: float, noise: Noise) -> bool:
+    def _passes(self, question: BatchQuestion, epsilon: float, delta: float, noise: Noise) -> bool:
         counts = question.counts()
         distance = min(
             self.distance(min(counts.groups(label)), people, question.records.minimum_group)

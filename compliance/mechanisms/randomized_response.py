@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.response import intervals
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, around, within_ends
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, around, within_ends
 from compliance.mechanisms.promise import ByRecord, require_budget
 from compliance.noise.sampling import Noise, step_for
-from compliance.records.metrics import GroupSums, gaps
+from compliance.records.metrics import MetricSums, gaps
 from fairwall.laws.metric import find_metric
 from fairwall.laws.response import combined as combined_copies
 from fairwall.laws.response import response_estimates, turning_probability
@@ -54,11 +54,13 @@ class RandomizedResponse(ByRecord):
     title: str = "randomised response"
     guarantee: Guarantee = "pure"
 
-    def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:  # noqa: ARG002
+    def is_free(self, facts: Facts, epsilon: float, question: BatchQuestion | None = None) -> bool:
         """Return whether the account has a copy at this epsilon or a larger one."""
         return EPSILON in facts and bool(np.max(facts[EPSILON]) >= epsilon)
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return estimates from the noisy attributes, which are the facts that are bought."""
         require_budget(epsilon, delta)
         bought = {} if self.is_free(facts, epsilon) else _buy(question, facts, epsilon, noise)
@@ -77,10 +79,10 @@ class RandomizedResponse(ByRecord):
         values, low, high, *ends = (np.concatenate(of) for of in zip(*found, strict=True))
         # Nothing is hidden in the last bits, since nothing but released numbers went in; but a grid is promised.
         values = noise.laplace(values, 0.0, step_for(0.0))
-        return Release(values, bought, *around(values, (low, high)), around(values, (ends[0], ends[1])))
+        return MechanismAnswer(values, bought, *around(values, (low, high)), around(values, (ends[0], ends[1])))
 
 
-def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
+def _buy(question: BatchQuestion, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
     """Draw one more noisy copy, after the copies bought before: a fact replaces the earlier one of its name."""
     records = question.records
     turned = records.turned(noise.bernoulli(turning_probability(epsilon), records.people))
@@ -91,10 +93,10 @@ def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict
     }
 
 
-def _estimates(question: Question, noisy: NDArray[np.float64], probability: float) -> Iterator[GroupSums]:
+def _estimates(question: BatchQuestion, noisy: NDArray[np.float64], probability: float) -> Iterator[MetricSums]:
     """Yield the estimated sums of each of the metric's parts; public, since the labels and predictions are."""
     for members, values in part_values(question.metric, question.predictions, question.records.labels):
         people, totals = int(np.count_nonzero(members)), sums_over(members, values)
         size, sums = sums_over(members, noisy[np.newaxis]), sums_over(members, values * noisy)
         (n1,), sum1 = response_estimates(size, sums, people, totals, probability)
-        yield GroupSums(sum1=sum1, sum0=totals - sum1, n1=float(n1), n0=people - float(n1))
+        yield MetricSums(sum1=sum1, sum0=totals - sum1, n1=float(n1), n0=people - float(n1))

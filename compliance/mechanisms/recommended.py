@@ -29,7 +29,7 @@ from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.low_rank import LowRankMechanism
-from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release, exactly
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Mechanism, MechanismAnswer, exactly
 from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.noise.sampling import Noise
@@ -78,7 +78,7 @@ class Recommended(ByRecord):
         queries: int,
         epsilon: float,
         delta: float,
-        question: Question | None = None,
+        question: BatchQuestion | None = None,
     ) -> Mechanism:
         """Return the mechanism that answers a batch. See `Choosing.chosen`."""
         if math.isinf(epsilon):
@@ -114,14 +114,16 @@ class Recommended(ByRecord):
         found = answerers(Limit(shares=self.shares))
         return tuple(found[name] for name in names)
 
-    def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
+    def is_free(self, facts: Facts, epsilon: float, question: BatchQuestion | None = None) -> bool:
         """Return whether the account has bought noisy attributes at this epsilon or a larger one, or cells.
 
         Cells answer free if they tell nearly as much of the question's models as a purchase at epsilon would.
         """
         return self._free(facts, epsilon, question) is not None
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return answers in the metric's range. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         # First of all, also before an infinite epsilon: nothing is charged for what was bought before.
@@ -134,7 +136,7 @@ class Recommended(ByRecord):
         released = answering.release(question, facts, epsilon, delta, noise)
         return replace(released, values=np.clip(released.values, *metric_range(question.metric)))
 
-    def _free(self, facts: Facts, epsilon: float, question: Question | None) -> Mechanism | None:
+    def _free(self, facts: Facts, epsilon: float, question: BatchQuestion | None) -> Mechanism | None:
         """Return the mechanism that answers from earlier purchases, None if none does.
 
         It does not depend on delta: `is_free`, by which a batch is charged, does not know it.
@@ -172,7 +174,9 @@ class _Spending(ByRecord):
         """Return the charge. See `Mechanism.cost`."""
         return self.mechanism.cost(self.epsilon, delta)
 
-    def release(self, question: Question, facts: Facts, _epsilon: float, delta: float, noise: Noise) -> Release:
+    def release(
+        self, question: BatchQuestion, facts: Facts, _epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return answers at the smaller epsilon. See `Mechanism.release`."""
         return self.mechanism.release(question, facts, self.epsilon, delta, noise)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.promise import ByRecord, require_budget
 from compliance.noise.sampling import Noise
 from fairwall.laws.precision import DECIMALS
@@ -21,8 +21,10 @@ class Round(ByRecord):
     title: str = "rounded answers"
     guarantee: Guarantee = "none"
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the rounded gaps, also at an infinite epsilon, which is this mechanism's price."""
         require_budget(epsilon, delta)
         # Adding 0.0 turns -0.0 into 0.0.
-        return Release(np.round(question.gaps(), DECIMALS) + 0.0)
+        return MechanismAnswer(np.round(question.gaps(), DECIMALS) + 0.0)

@@ -27,10 +27,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
-from compliance.records.metrics import GroupSums, gaps
+from compliance.records.metrics import MetricSums, gaps
 from fairwall.laws.aggregation import BLOCK_SIZE, aggregate_law, block_count
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
@@ -61,7 +61,9 @@ class SampleAndAggregate(ByRecord):
         """Return the noise on each mean; public."""
         return aggregate_law(self.blocks(metric, labels), queries, epsilon)
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the noisy means. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         labels = question.records.labels
@@ -73,7 +75,7 @@ class SampleAndAggregate(ByRecord):
             # The allowance for rounding, in each of the batch's numbers.
             scale += question.queries * ROUNDING_STEPS * step / epsilon
             means = noise.laplace(means.ravel(), scale, step).reshape(means.shape)
-        return Release(_combined(question.metric, means))
+        return MechanismAnswer(_combined(question.metric, means))
 
 
 def deal(labels: NDArray[np.uint8], blocks: int, noise: Noise) -> list[NDArray[np.int64]]:
@@ -83,7 +85,7 @@ def deal(labels: NDArray[np.uint8], blocks: int, noise: Noise) -> list[NDArray[n
     return [order[first::blocks] for first in range(blocks)]
 
 
-def block_gaps(question: Question, people: NDArray[np.int64]) -> NDArray[np.float64]:
+def block_gaps(question: BatchQuestion, people: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return a block's signed gaps, shape (gaps in the metric, m); 0 where a group is empty. Secret."""
     parts = question.records.among(people).group_sums(question.metric, question.predictions[:, people])
     if find_metric(question.metric).binary:  # one gap out of two parts
@@ -91,7 +93,7 @@ def block_gaps(question: Question, people: NDArray[np.int64]) -> NDArray[np.floa
     return np.array([_or_zero("sp", (part,)) for part in parts])
 
 
-def _or_zero(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
+def _or_zero(metric: str, parts: Sequence[MetricSums]) -> NDArray[np.float64]:
     if all(part.n1 and part.n0 for part in parts):
         return gaps(metric, parts)
     return np.zeros(parts[0].sum1.shape)
@@ -102,4 +104,4 @@ def _combined(metric: str, means: NDArray[np.float64]) -> NDArray[np.float64]:
     if find_metric(metric).binary:
         only: NDArray[np.float64] = means[0]
         return only
-    return gaps(metric, [GroupSums(sum1=mean, sum0=np.zeros_like(mean), n1=1, n0=1) for mean in means])
+    return gaps(metric, [MetricSums(sum1=mean, sum0=np.zeros_like(mean), n1=1, n0=1) for mean in means])

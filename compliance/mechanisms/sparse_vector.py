@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.exponential import without_sign
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
-from fairwall.laws.selection import SparseVector, sparse_vector
+from fairwall.laws.selection import SparseVectorNoise, sparse_vector
 
 
 @dataclass(frozen=True)
@@ -38,27 +38,29 @@ class SparseVectorMechanism(ByRecord):
         if self.positives < 1:
             raise ValueError("positives must be at least 1")
 
-    def law(self, sensitivity: float, epsilon: float) -> SparseVector:
+    def law(self, sensitivity: float, epsilon: float) -> SparseVectorNoise:
         """Return the noise of threshold and gaps, where a gap moves by at most the sensitivity."""
         return sparse_vector(self.threshold, sensitivity, self.positives, epsilon)
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return 1, 0 or NaN for each model. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         asked = without_sign(question)
         gaps = np.abs(asked.gaps())
         if math.isinf(epsilon):
-            return Release(_stopped(gaps >= self.threshold, self.positives))
+            return MechanismAnswer(_stopped(gaps >= self.threshold, self.positives))
         sensitivity = asked.sensitivities().overall
         # Threshold and gaps share one grid, on which the proof's shifts by whole steps are possible.
         step = step_for(_least_scale(self.law(sensitivity, epsilon)))
         law = self.law(sensitivity + ROUNDING_STEPS * step, epsilon)
         threshold = noise.laplace(np.array([law.threshold]), law.threshold_scale, step)
         above = noise.laplace(gaps, law.query_scale, step) >= threshold
-        return Release(_stopped(above, law.positives))
+        return MechanismAnswer(_stopped(above, law.positives))
 
 
-def _least_scale(law: SparseVector) -> float:
+def _least_scale(law: SparseVectorNoise) -> float:
     return min((scale for scale in (law.threshold_scale, law.query_scale) if scale), default=0.0)
 
 

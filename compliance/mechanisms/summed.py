@@ -18,8 +18,8 @@ import numpy as np
 
 from compliance.mechanisms.counts import CountsMechanism
 from compliance.mechanisms.cube import CubeMechanism
-from compliance.mechanisms.mechanism import Mechanism, Question
-from compliance.records.metrics import GroupSums
+from compliance.mechanisms.mechanism import BatchQuestion, Mechanism
+from compliance.records.metrics import MetricSums
 from compliance.records.people import Records
 from compliance.records.sums import StratumSums, TableSums
 from fairwall.laws.exposure import Limit, within
@@ -48,7 +48,7 @@ class SummedBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class Unseen:
+class UnseenPredictions:
     """Predictions that the developer does not see: `sums` computes their sums, once the answer is paid for."""
 
     models: int
@@ -56,13 +56,13 @@ class Unseen:
 
 
 @dataclass(frozen=True, eq=False)
-class SummedQuestion(Question):
+class SummedQuestion(BatchQuestion):
     """One batch whose predictions were summed in place; the records have no order, and are only counted."""
 
-    unseen: Unseen = field(kw_only=True, repr=False)
+    unseen: UnseenPredictions = field(kw_only=True, repr=False)
 
     @classmethod
-    def of(cls, metric: str, unseen: Unseen, records: Records) -> SummedQuestion:
+    def of(cls, metric: str, unseen: UnseenPredictions, records: Records) -> SummedQuestion:
         """Return a question about predictions that nobody sees."""
         return cls(metric, np.zeros((unseen.models, 0)), records, unseen=replace(unseen, sums=cache(unseen.sums)))
 
@@ -72,11 +72,11 @@ class SummedQuestion(Question):
         """The batch's sums, which mechanisms read."""
         return SummedBatch(self.unseen.sums().strata(self.metric))
 
-    def sums(self) -> tuple[GroupSums, ...]:
+    def sums(self) -> tuple[MetricSums, ...]:
         """Return sums over each group, for each of the metric's parts. Secret."""
-        found: dict[int, GroupSums] = {}
+        found: dict[int, MetricSums] = {}
         for stratum in self.asked.strata:
             of_parts = (np.split(each, len(stratum.parts)) for each in (stratum.totals, stratum.sum0))
             for i, totals, sum0 in zip(stratum.parts, *of_parts, strict=True):
-                found[i] = GroupSums(totals - sum0, sum0, stratum.people - stratum.n0, stratum.n0)
+                found[i] = MetricSums(totals - sum0, sum0, stratum.people - stratum.n0, stratum.n0)
         return tuple(found[i] for i in range(len(found)))

@@ -34,7 +34,7 @@ from fairwall.rpc.errors import Refusal
 from fairwall.tables.columns import no_column
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import GROUPS, OUTCOMES
-from fairwall.tables.values import MOST_VALUES_LISTED, Values, several
+from fairwall.tables.values import MOST_VALUES_LISTED, ColumnValues, several
 from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.error_pb2 import AuditError
 
@@ -60,7 +60,7 @@ class EngineError(UserError):
 
 
 @dataclass(frozen=True)
-class Table:
+class TableLocation:
     """The place of rows: a pattern of Parquet files, or a table of the data's database, also as "schema.table"."""
 
     files: str = ""
@@ -71,7 +71,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class People:
+class EnginePeople:
     """An engine's summary of everybody.
 
     `counts`, `quick`: number of people, and a digest of their ids that detects a change. `whose`: a digest of their ids
@@ -123,7 +123,7 @@ class Engine:
     """
 
     connect: Callable[[], AbstractContextManager[Any]] = field(repr=False)
-    people: Table
+    people: TableLocation
     id: str
     protected: str
     label: str
@@ -133,12 +133,12 @@ class Engine:
     negative: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
-    def columns(self, table: Table) -> tuple[str, ...]:
+    def columns(self, table: TableLocation) -> tuple[str, ...]:
         """Return the names of a table's columns; EngineError if it cannot be read."""
         with self.connect() as backend:
             return tuple(_opened(backend, table).columns)
 
-    def look(self) -> People:
+    def look(self) -> EnginePeople:
         """Count everybody by label and group.
 
         EngineError if the table or a column does not exist, somebody lacks a value or a unique id, or is in neither
@@ -161,7 +161,7 @@ class Engine:
         if ids["rows"] != ids["ids"]:
             raise EngineError(f"column {self.id!r}: a row has no id, or that of another")
         cells = {(int(row["y"]), int(row["a"])): row for row in sorted(rows, key=lambda row: (row["y"], row["a"]))}
-        return People(
+        return EnginePeople(
             {cell: int(row["n"]) for cell, row in cells.items()},
             {cell: int(row["quick"]) for cell, row in cells.items()},
             {cell: (int(row["first"]), int(row["second"])) for cell, row in cells.items()},
@@ -170,7 +170,13 @@ class Engine:
         )
 
     def sums(
-        self, table: Table, id_column: str, models: Sequence[str], most: int, hidden: Collection[str], known: People
+        self,
+        table: TableLocation,
+        id_column: str,
+        models: Sequence[str],
+        most: int,
+        hidden: Collection[str],
+        known: EnginePeople,
     ) -> TableSums:
         """Return sums of a table's predictions, joined with everybody on ids, by one query.
 
@@ -209,7 +215,7 @@ class Engine:
         return table.select(id=table[self.id], y=label, a=group)
 
     def _spelt(self, backend: Any) -> tuple[tuple[str, ...], ...]:
-        """Return the engine's texts that mean a 1; EngineError for values on neither side, see `Values.sides`."""
+        """Return the engine's texts that mean a 1; EngineError for values on neither side, see `ColumnValues.sides`."""
         table, found = _opened(backend, self.people), list[tuple[str, ...]]()
         for column in (self.id, self.protected, self.label):
             if column not in table.columns:
@@ -225,9 +231,9 @@ class Engine:
                 raise EngineError("has no rows: is it the table that you mean?")
             if len(rows) > _TEXTS_MAX:
                 raise EngineError(f"column {column!r} has more than {_TEXTS_MAX:,} values, not those of two sides")
-            # A row of each text, and more of common ones: enough for `Values.known`.
+            # A row of each text, and more of common ones: enough for `ColumnValues.known`.
             codes = np.concatenate([np.full(min(row["n"], 2 * MOST_VALUES_LISTED), i) for i, row in enumerate(rows)])
-            values = Values.spelt(
+            values = ColumnValues.spelt(
                 f"column {column!r}", [row["text"] for row in rows], codes, (*ones, *zeros), self.missing
             )
             if values.missing().any():
@@ -246,7 +252,7 @@ class Engine:
 class OpenTable:
     """A table of predictions, and the developers who may use it."""
 
-    table: Table
+    table: TableLocation
     developers: frozenset[str]
 
 
@@ -259,7 +265,7 @@ class Tables:
     """
 
     engine: Engine
-    known: People
+    known: EnginePeople
     opened: Mapping[str, OpenTable]
     hidden: frozenset[str]
 
@@ -349,7 +355,7 @@ def _builtin(name: str, arguments: tuple[Any, ...], gives: str) -> Any:
     return ibis.udf.scalar.builtin(named, name=name, signature=(kinds, gives))(*arguments)
 
 
-def _opened(backend: Any, table: Table) -> Any:
+def _opened(backend: Any, table: TableLocation) -> Any:
     import ibis
 
     try:
@@ -400,7 +406,7 @@ def _number(column: Any) -> Any:
     return column.cast("int32" if column.type().is_boolean() else "float64")
 
 
-def _checked(rows: Sequence[Mapping[str, Any]], models: int, known: People) -> TableSums:
+def _checked(rows: Sequence[Mapping[str, Any]], models: int, known: EnginePeople) -> TableSums:
     """Refuse rows that are not everybody once, or are no predictions; return the sums."""
     if not rows or not rows[0]["rows"] == rows[0]["ids"] == known.number == sum(row["n"] for row in rows):
         raise Refusal(error_pb2.REASON_ROWS_DIFFER)

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import METRICS, GroupSums, Metric, find_metric, stratum
+from fairwall.laws.metric import METRICS, Metric, MetricSums, find_metric, stratum
 
-__all__ = ["METRICS", "GroupSums", "Metric", "gaps", "stratum"]
+__all__ = ["METRICS", "Metric", "MetricSums", "gaps", "stratum"]
 
 
-def gaps(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
+def gaps(metric: str, parts: Sequence[MetricSums]) -> NDArray[np.float64]:
     """Return the metric of each model, shape (m,).
 
     In [-1, 1], or [0, 1] for an absolute metric, [0, 2] for ``eodds_sum``; for ``di`` at least 0, infinite or NaN where
@@ -37,6 +37,6 @@ def gaps(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
     return found.of_gaps([_difference_of_means(part) for part in parts])
 
 
-def _difference_of_means(part: GroupSums) -> NDArray[np.float64]:
+def _difference_of_means(part: MetricSums) -> NDArray[np.float64]:
     # Two divisions and then one subtraction, in float64: the protocol fixes the bits.
     return part.sum1 / part.n1 - part.sum0 / part.n0

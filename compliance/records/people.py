@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.records.metrics import GroupSums
+from compliance.records.metrics import MetricSums
 from fairwall.laws.metric import find_metric, stratum
 from fairwall.laws.sensitivity import least_stratum
 from fairwall.laws.values import Values, sums_over, values_of
@@ -120,7 +120,7 @@ class Records:
         """Return the protected attributes with those of some people, shape (people,), flipped."""
         return np.where(people, 1 - self.protected, self.protected).astype(np.uint8)
 
-    def group_sums(self, metric: str, predictions: NDArray[Any]) -> tuple[GroupSums, ...]:
+    def group_sums(self, metric: str, predictions: NDArray[Any]) -> tuple[MetricSums, ...]:
         """Return each model's sums over each group, for each of the metric's parts.
 
         Sums are in the order that the protocol fixes, see :func:`fairwall.laws.values.sums_over`. ValueError for
@@ -146,9 +146,9 @@ class Records:
         """Return sums over the disadvantaged members, shape (k,), of members' values, shape (k, members)."""
         return sums_over(self.protected[members] == 0, values)
 
-    def _add_up(self, members: NDArray[np.bool_], values: Values) -> GroupSums:
+    def _add_up(self, members: NDArray[np.bool_], values: Values) -> MetricSums:
         n0, n1 = self._split(members)
-        return GroupSums(
+        return MetricSums(
             sum1=sums_over(members & (self.protected == 1), values),
             sum0=sums_over(members & (self.protected == 0), values),
             n1=n1,

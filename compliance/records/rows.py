@@ -46,7 +46,7 @@ def identified(column: str, values: Any, public: Mapping[str, Any]) -> Ids:
 
 
 @dataclass(frozen=True)
-class Rows:
+class FileRows:
     """All rows of a file, of which some are audited.
 
     Developers predict for every row: they do not learn which are audited.

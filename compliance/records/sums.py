@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from compliance.records.people import Records
 from fairwall.laws.cube import Coordinates
-from fairwall.laws.metric import Part, find_metric
+from fairwall.laws.metric import MetricPart, find_metric
 from fairwall.laws.values import are_decisions
 
 GRID = 2**24
@@ -96,7 +96,7 @@ class TableSums:
             strata.append(StratumSums(label, parts, people, n0, *joined))
         return tuple(strata)
 
-    def _of_part(self, part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _of_part(self, part: MetricPart) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return totals of a part's values over everybody and over the disadvantaged, shape (models,) each."""
         totals = sums = np.zeros(self.models)
         for label in (0, 1) if part.label is None else (part.label,):

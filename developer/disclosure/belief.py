@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.game.v1 import disclosure_service_pb2 as wire
-from fairwall.laws.disclosure import PRIOR, Known, posterior
+from fairwall.laws.disclosure import PRIOR, PriorKnowledge, posterior
 
 MODES = {
     wire.DISCLOSURE_MODE_IDENTITY: "identity",
@@ -20,7 +20,7 @@ MODES = {
 
 
 @dataclass(frozen=True)
-class Belief:
+class SecretBelief:
     """P(the secret is 1), the resulting guess, the record taken for Alice's, and the number of candidate records."""
 
     posterior: float
@@ -29,9 +29,9 @@ class Belief:
     candidates: int
 
 
-def known(deal: wire.DisclosureDeal) -> Known:
+def known(deal: wire.DisclosureDeal) -> PriorKnowledge:
     """Return a deal's public prior knowledge."""
-    return Known(
+    return PriorKnowledge(
         MODES[deal.mode],
         deal.terms.epsilon,
         deal.others,
@@ -41,13 +41,13 @@ def known(deal: wire.DisclosureDeal) -> Known:
     )
 
 
-def believe(deal: wire.DisclosureDeal, table: NDArray[np.float64]) -> Belief:
+def believe(deal: wire.DisclosureDeal, table: NDArray[np.float64]) -> SecretBelief:
     """Return the belief given a release: (cells,) or, for records, (people, 2)."""
     if not deal.terms.records:
         believed = posterior(known(deal), float(table[deal.cell]))
-        return Belief(believed, believed >= PRIOR, None, 0)
+        return SecretBelief(believed, believed >= PRIOR, None, 0)
     (alike,) = np.nonzero(table[:, 0] == deal.cell)
     believed = posterior(known(deal), float(table[alike, 1].sum()))
     # Records are in no order, so the first of the equal ones is as good as any.
     first = int(alike[0]) if deal.takes_part and len(alike) else None
-    return Belief(believed, believed >= PRIOR, first, len(alike) if first is not None else 0)
+    return SecretBelief(believed, believed >= PRIOR, first, len(alike) if first is not None else 0)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.groups.decode import decode
-from developer.groups.searched import Asked, found
-from developer.groups.subsets import SEARCHED, SUBSETS, Plan
+from developer.groups.searched import SearchBounds, found
+from developer.groups.subsets import SEARCHED, SUBSETS, SubsetPlan
 from developer.service import Shelf
 from fairwall.client import by_group
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
@@ -27,7 +27,7 @@ def play(seat: Seat, _shelf: Shelf) -> None:
     """Play every trial of a run."""
     referee = GroupGameServiceStub(seat.referee)
     with seat.reach("compliance") as connection:
-        compliance = by_group.Groups(connection)
+        compliance = by_group.GroupStub(connection)
         for deal, _ in deals(referee.TakeGroupDeal, wire.TakeGroupDealRequest):
             guess = decode(_asked(compliance, deal), np.array(deal.shares))
             LOG.info("deal %s: %d people, %d groups", deal.deal_id, len(guess), len(deal.shares))
@@ -36,7 +36,7 @@ def play(seat: Seat, _shelf: Shelf) -> None:
             )
 
 
-def _asked(compliance: by_group.Groups, deal: wire.GroupDeal) -> list[tuple[NDArray[np.float64], GroupRelease]]:
+def _asked(compliance: by_group.GroupStub, deal: wire.GroupDeal) -> list[tuple[NDArray[np.float64], GroupRelease]]:
     """Send all batches, each for its part of epsilon."""
     terms, rng = by_group.terms(compliance, deal.deal_id), generator(deal.seed)
     plan = _plan(deal, terms.people)
@@ -50,9 +50,9 @@ def _asked(compliance: by_group.Groups, deal: wire.GroupDeal) -> list[tuple[NDAr
     return asked
 
 
-def _plan(deal: wire.GroupDeal, people: int) -> Plan:
+def _plan(deal: wire.GroupDeal, people: int) -> SubsetPlan:
     if deal.strategy != SEARCHED:
-        return Plan(deal.strategy, 2**deal.models if deal.strategy == "blocks" else deal.models, deal.batches)
-    plan = found(Asked(tuple(deal.shares), people, deal.epsilon, deal.batches, deal.models))
+        return SubsetPlan(deal.strategy, 2**deal.models if deal.strategy == "blocks" else deal.models, deal.batches)
+    plan = found(SearchBounds(tuple(deal.shares), people, deal.epsilon, deal.batches, deal.models))
     LOG.info("deal %s: %d batches of %d %s", deal.deal_id, plan.batches, plan.parts, plan.subsets)
     return plan

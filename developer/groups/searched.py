@@ -1,10 +1,10 @@
 """Search for the queries that reveal most about groups, by simulation on people of the public shares.
 
-The service's counting is public: which models share a table, when it returns rows, and the noise of both. So a `Plan`
-is tried on drawn people with the real decoder. From one batch, of blocks as small as a shared table allows or of one
-half, numbers are changed in ever smaller steps while the score rises. Both results are compared on fresh draws with the
-blocks that the allowed models and batches would make. Draws are the same for every plan, and in every trial, so that a
-cell is searched once.
+The service's counting is public: which models share a table, when it returns rows, and the noise of both. So a
+`SubsetPlan` is tried on drawn people with the real decoder. From one batch, of blocks as small as a shared table
+allows or of one half, numbers are changed in ever smaller steps while the score rises. Both results are compared on
+fresh draws with the blocks that the allowed models and batches would make. Draws are the same for every plan, and in
+every trial, so that a cell is searched once.
 
 Blocks of uneven size reveal less: 19 of 30, 15 or 7 people, and one of all others, were 0.5 to 16 points behind 20
 equal ones (5 and 10 groups of Adult, epsilon 1, 5 and 20, 1 to 16 batches).
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from developer.climbing import climbed
 from developer.groups.decode import EXACT, read
-from developer.groups.subsets import SUBSETS, Plan
+from developer.groups.subsets import SUBSETS, SubsetPlan
 from fairwall.laws.ball import Ball
 from fairwall.laws.decimals import part_of
 from fairwall.laws.groups import (
@@ -45,7 +45,7 @@ _LARGEST = 1e10
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchBounds:
     """Public knowledge (the groups' shares, the number of people, epsilon) and the limits of a plan."""
 
     shares: tuple[float, ...]
@@ -55,11 +55,11 @@ class Asked:
     models: int
 
     @property
-    def given(self) -> Plan:
+    def given(self) -> SubsetPlan:
         """The blocks with the most models and batches."""
-        return Plan("blocks", min(2**self.models, self.people), self.batches)
+        return SubsetPlan("blocks", min(2**self.models, self.people), self.batches)
 
-    def near(self, plan: Plan, step: float) -> Iterator[Plan]:
+    def near(self, plan: SubsetPlan, step: float) -> Iterator[SubsetPlan]:
         """Yield the plans with one number `step` times larger or smaller."""
         least, most = (2, self.given.parts) if plan.subsets == "blocks" else (1, self.models)
         for parts in (max(math.floor(plan.parts / step), least), min(math.ceil(plan.parts * step), most)):
@@ -69,20 +69,20 @@ class Asked:
 
 
 @lru_cache
-def found(bounds: Asked) -> Plan:
+def found(bounds: SearchBounds) -> SubsetPlan:
     """Return the plan, of the blocks' and the halves' climbs and the given one, with the best score on fresh draws."""
 
     @cache
-    def score(plan: Plan) -> float:
+    def score(plan: SubsetPlan) -> float:
         return _score(plan, bounds, _TRIED, seed=0)
 
     tables = min(max(bounds.people // PEOPLE_A_STRATUM, 2), bounds.given.parts)
-    starts = (Plan("blocks", tables, 1), Plan("halves", 1, 1))
+    starts = (SubsetPlan("blocks", tables, 1), SubsetPlan("halves", 1, 1))
     tops = [climbed(plan, bounds.near, score) for plan in starts]
     return max((bounds.given, *tops), key=lambda plan: _score(plan, bounds, _FINAL, seed=1))
 
 
-def _score(plan: Plan, bounds: Asked, drawn: int, seed: int) -> float:
+def _score(plan: SubsetPlan, bounds: SearchBounds, drawn: int, seed: int) -> float:
     """Return a plan's balanced accuracy on drawn people; -inf where the plan takes too long."""
     rng, groups, games = np.random.default_rng(seed), len(bounds.shares), math.ceil(drawn / bounds.people)
     cells = rng.choice(groups, (games, bounds.people), p=bounds.shares)

@@ -36,7 +36,7 @@ STRATEGIES = (*SUBSETS, SEARCHED)
 
 
 @dataclass(frozen=True)
-class Plan:
+class SubsetPlan:
     """A sequence of batches, each of `parts` blocks, or of `parts` models that accept a half."""
 
     subsets: str

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.service import Released, Shelf, within_reach
+from developer.service import ReleasedModel, Shelf, within_reach
 from fairwall.client.gaps import Audits, ask
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
-from fairwall.learning.defences import DEFENCES, Split, Task
+from fairwall.learning.defences import DEFENCES, DefenceTask, TrainingSplit
 from fairwall.learning.defences.split import Progress
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.fairness import TAU
@@ -40,7 +40,7 @@ def play(seat: Seat, shelf: Shelf) -> None:
         audits = Audits(connection)
         for deal, cards in deals(referee.TakeTrainingDeal, inference.TakeTrainingDealRequest):
             bits = cards["bits"].astype(np.uint8, copy=False)
-            split = Split(
+            split = TrainingSplit(
                 cards["features"].astype(np.float64, copy=False),
                 cards["labels"].astype(np.uint8, copy=False),
                 cards["groups"].astype(np.uint8, copy=False),
@@ -70,22 +70,22 @@ def play(seat: Seat, shelf: Shelf) -> None:
 
 
 def train(
-    split: Split, bits: NDArray[np.uint8], seeds: list[int], training: inference.Training
+    split: TrainingSplit, bits: NDArray[np.uint8], seeds: list[int], training: inference.Training
 ) -> tuple[Ensemble, Tuned]:
     """Train the part of the deal's models that does not depend on lambda, with progress in the log.
 
     Returns models without a defence, for the record, and a function that tunes the models to release.
     """
     settings, none, defence = settings_of(training), DEFENCES["none"], DEFENCES[training.defence]
-    base = none.train(Task(split, bits, seeds, settings, _progress("training none")))
+    base = none.train(DefenceTask(split, bits, seeds, settings, _progress("training none")))
     # Most defences begin with these very models.
     start = base
     if defence.train is not none.train:
-        start = defence.train(Task(split, bits, seeds, settings, _progress(f"training {training.defence}")))
+        start = defence.train(DefenceTask(split, bits, seeds, settings, _progress(f"training {training.defence}")))
 
     def tuned(strength: float) -> Ensemble:
         progress = _progress(f"tuning {training.defence}, lambda {strength:g}")
-        return defence.tune(start, Task(split, bits, seeds, replace(settings, strength=strength), progress))
+        return defence.tune(start, DefenceTask(split, bits, seeds, replace(settings, strength=strength), progress))
 
     return base, tuned
 
@@ -120,9 +120,9 @@ def _choose(
     return candidates[chosen], strengths[chosen], len(decisions)
 
 
-def _black_boxes(models: Ensemble, features: int, *, labels_only: bool) -> Released:
+def _black_boxes(models: Ensemble, features: int, *, labels_only: bool) -> ReleasedModel:
     first, *others = (partial(_answer, models.take([k]), labels_only) for k in range(models.models))
-    return Released(first, features, tuple(others))
+    return ReleasedModel(first, features, tuple(others))
 
 
 def _answer(model: Ensemble, labels_only: bool, features: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from developer.overfit.patches import hints, lowering
 from developer.reveal.auditor import DealAuditor, Purse
-from developer.reveal.strategies import STRATEGIES, Hand, Terms
+from developer.reveal.strategies import STRATEGIES, PublicTerms, StrategyInputs
 from developer.reveal.translation import plays
 from developer.service import Shelf
 from fairwall.client.gaps import Audits, ask, ask_models
@@ -79,7 +79,7 @@ def _asked(
 
     purse = Purse(epsilon, deal.mechanism, people + _BEST.size_queries, numbers)
     (whole,) = plays(_METRIC, nobody, 1.0, None)
-    hand = Hand(
+    hand = StrategyInputs(
         people=people,
         base=lambda: scores,
         prior=lambda: (llr <= 0).astype(np.uint8),
@@ -87,7 +87,7 @@ def _asked(
         rng=rng,
         queries=people,
         perturbation=1.0,
-        terms=Terms(_METRIC, deal.mechanism, epsilon, deal.batch_delta),
+        terms=PublicTerms(_METRIC, deal.mechanism, epsilon, deal.batch_delta),
         llr=lambda: llr,
     )
     found = _BEST.play(hand)

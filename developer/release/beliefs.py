@@ -52,7 +52,7 @@ _CERTAIN = 350.0
 
 
 @dataclass(frozen=True, eq=False)
-class Beliefs:
+class AttributeGuesses:
     """Guesses of who is advantaged, uint8 (people,), from the release alone and from all knowledge.
 
     consistent : share of people each of whose columns is released as the encoding of one value.
@@ -72,7 +72,7 @@ def believe(
     features: NDArray[np.float64],
     labels: NDArray[np.uint8],
     encoded: Released | None,
-) -> Beliefs:
+) -> AttributeGuesses:
     """Return the guesses of who is advantaged from codes, (people, columns), labels and the release, if any."""
     log_ratio, consistent = np.zeros(len(labels)), np.ones(len(labels), np.bool_)
     told = []
@@ -88,7 +88,7 @@ def believe(
         else:
             told.append(_mean_value(likelihood))
     probability = from_everything(log_ratio, np.column_stack([features, labels]), told)
-    return Beliefs(
+    return AttributeGuesses(
         (from_release(log_ratio) > 0.5).astype(np.uint8),
         (probability > 0.5).astype(np.uint8),
         float(consistent.mean()),

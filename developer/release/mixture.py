@@ -10,12 +10,13 @@ depend on the rows, and a person adds h - mean(h) to an answer: in no row does e
 zeros and ones, half of each. Each answer of m has m times the noise of one alone: m is the scenario's choice, or that
 of `developer.release.searched`.
 
-**The number of disadvantaged**, N0, sets the answers' scale. By the release it is the sum M of 1 - p, with the standard
-deviation S of `developer.release.beliefs.Beliefs.spread`; most mechanisms reveal no more. ``counts`` computes its
-answers with a noisy N0', bought with the batch, which the answers' grid reveals. With noise of variance W it moves the
-estimate to M + (N0' - M) S^2 / (S^2 + W), which is the largest contribution of the queries where a release is weak,
-since such a release leaves the groups' size open. An answer is, for groups of sizes N0' and n - N0', -c' times the sum
-of (h - hbar) over the disadvantaged, but for the noise and for (N0' - N0) (hbar - 1/2), which is corrected.
+**The number of disadvantaged**, N0, sets the answers' scale. By the release it is the sum M of 1 - p, with the
+standard deviation S of `developer.release.beliefs.AttributeGuesses.spread`; most mechanisms reveal no more.
+``counts`` computes its answers with a noisy N0', bought with the batch, which the answers' grid reveals. With noise
+of variance W it moves the estimate to M + (N0' - M) S^2 / (S^2 + W), which is the largest contribution of the queries
+where a release is weak, since such a release leaves the groups' size open. An answer is, for groups of sizes N0' and
+n - N0', -c' times the sum of (h - hbar) over the disadvantaged, but for the noise and for (N0' - N0) (hbar - 1/2),
+which is corrected.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.release.beliefs import SUREST, Beliefs
+from developer.release.beliefs import SUREST, AttributeGuesses
 from developer.reveal.decode.best import LARGEST
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.ep import posterior, prior_log_odds
 from developer.reveal.decode.likelihood import counts_size, law_of
 from developer.reveal.decode.score import ratios
-from developer.reveal.strategies.strategy import Terms
+from developer.reveal.strategies.strategy import PublicTerms
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.counts import laplace_scales
 
@@ -46,20 +47,23 @@ def tossed(people: int, queries: int, seed: int | np.random.Generator) -> NDArra
 
 
 def from_mixture(
-    query_terms: game.QueryTerms, believed: Beliefs, predictions: NDArray[np.float64], gaps: NDArray[np.float64]
+    query_terms: game.QueryTerms,
+    believed: AttributeGuesses,
+    predictions: NDArray[np.float64],
+    gaps: NDArray[np.float64],
 ) -> NDArray[np.uint8]:
     """Return guesses of who is advantaged, (people,).
 
     The batch of predictions, (queries, people), and gaps, (queries,), spent all of ``query_terms.epsilon``.
     """
     queries, people = predictions.shape
-    terms = Terms(mechanism=query_terms.mechanism, first=True)
+    terms = PublicTerms(mechanism=query_terms.mechanism, first=True)
     p = np.clip(1 - believed.probability, SUREST, 1 - SUREST)
     n0 = _whole(p.sum(), people)
     if query_terms.mechanism == "counts":
         n0, gaps = _with_size(query_terms, believed.spread, float(p.sum()), predictions, gaps)
     law = law_of(terms, n0=n0, n1=people - n0, queries=queries, epsilon=query_terms.epsilon)
-    evidence = Evidence(predictions, gaps, n0, people - n0, law, np.log(p / (1 - p)) - np.log(n0 / (people - n0)))
+    evidence = DecoderInputs(predictions, gaps, n0, people - n0, law, np.log(p / (1 - p)) - np.log(n0 / (people - n0)))
     if queries**2 * people > LARGEST:
         log_odds = prior_log_odds(evidence) + ratios(evidence)
     else:

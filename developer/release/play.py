@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.release.beliefs import Beliefs, believe, by_column
+from developer.release.beliefs import AttributeGuesses, believe, by_column
 from developer.release.mixture import from_mixture, tossed
 from developer.release.searched import found
 from developer.release.training import constant, train
@@ -111,7 +111,7 @@ def _audit(audits: Audits, deal: release.ReleaseDeal) -> int:
     return len(deal.metrics)
 
 
-def _ask(audits: Audits, deal: release.ReleaseDeal, believed: Beliefs) -> tuple[NDArray[np.uint8], int]:
+def _ask(audits: Audits, deal: release.ReleaseDeal, believed: AttributeGuesses) -> tuple[NDArray[np.uint8], int]:
     """Query the training people, and return new guesses, (people,), and the number of queries."""
     asked = deal.terms.queried
     queries = found(asked, believed) if deal.searches else asked.queries

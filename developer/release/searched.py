@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.climbing import climbed
-from developer.release.beliefs import SUREST, Beliefs
+from developer.release.beliefs import SUREST, AttributeGuesses
 from developer.release.mixture import from_mixture, tossed
 from developer.reveal.decode.likelihood import law_of
-from developer.reveal.strategies.strategy import Terms
+from developer.reveal.strategies.strategy import PublicTerms
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.counts import laplace_scales
 
@@ -34,7 +34,7 @@ _GRID = 20
 """Sums of counts lie on a grid 2^-20 as fine as their noise, which reveals the size they were computed with."""
 
 
-def found(query_terms: game.QueryTerms, believed: Beliefs) -> int:
+def found(query_terms: game.QueryTerms, believed: AttributeGuesses) -> int:
     """Return the best number of queries, at most ``query_terms.queries``."""
 
     @cache
@@ -52,7 +52,9 @@ def found(query_terms: game.QueryTerms, believed: Beliefs) -> int:
     return top if gain.mean() > gain.std() / math.sqrt(len(gain)) else every
 
 
-def _right(queries: int, query_terms: game.QueryTerms, believed: Beliefs, drawn: int, seed: int) -> NDArray[np.float64]:
+def _right(
+    queries: int, query_terms: game.QueryTerms, believed: AttributeGuesses, drawn: int, seed: int
+) -> NDArray[np.float64]:
     """Return the share of drawn people guessed right with `queries` queries, (games,)."""
     p = np.clip(1 - believed.probability, SUREST, 1 - SUREST)
     own = float((p * (1 - p)).sum())
@@ -75,7 +77,7 @@ def _answered(
     n0 = int(np.clip(z.sum(), 1, n - 1))
     if query_terms.mechanism != "counts":
         law = law_of(
-            Terms(mechanism=query_terms.mechanism, first=True),
+            PublicTerms(mechanism=query_terms.mechanism, first=True),
             n0=n0,
             n1=n - n0,
             queries=queries,

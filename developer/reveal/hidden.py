@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.service import Audited, Released
+from developer.service import Audited, ReleasedModel
 from fairwall.client.gaps import ask_models
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 
@@ -31,7 +31,9 @@ class HiddenAudits:
     metric: str
     features: int
 
-    def look(self, base: Released, request_id: str, epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def look(
+        self, base: ReleasedModel, request_id: str, epsilon: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Have the base model audited honestly; return the rows seen, (people, d), and scores, (people,) in [0, 1]."""
         seen: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
 

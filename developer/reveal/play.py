@@ -17,9 +17,9 @@ from developer.reveal.base_model import accuracy, cross_fitted, identity, logist
 from developer.reveal.decode import DECODERS
 from developer.reveal.hidden import LOOKS, HiddenAudits
 from developer.reveal.public_predictor import log_likelihood_ratio
-from developer.reveal.strategies import STRATEGIES, Hand, Reveal, Terms
+from developer.reveal.strategies import STRATEGIES, PublicTerms, Reveal, StrategyInputs
 from developer.reveal.translation import Play, plays
-from developer.service import Audited, Released, Shelf
+from developer.service import Audited, ReleasedModel, Shelf
 from fairwall.client.gaps import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.game.v1 import reveal_service_pb2 as game
@@ -38,7 +38,7 @@ LOG = logging.getLogger(__name__)
 Scores = Callable[[], NDArray[np.float64]]
 _T = TypeVar("_T", bound=np.generic)
 
-_IDENTITY = Released(identity, 1)
+_IDENTITY = ReleasedModel(identity, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,22 +91,22 @@ class Workshop:
     def __init__(self, referee: RevealServiceStub) -> None:
         self._referee = referee
         self._trainer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="train")
-        self._trained: tuple[str, Future[Released]] | None = None
+        self._trained: tuple[str, Future[ReleasedModel]] | None = None
 
     def base_model(
         self, deal: game.DeveloperDeal, features: NDArray[np.float64], labels: NDArray[np.uint8]
-    ) -> tuple[Scores, Callable[[], Released]]:
+    ) -> tuple[Scores, Callable[[], ReleasedModel]]:
         """Begin to train a deal's base model; return functions that wait for its scores, (n,), and for the model."""
         if deal.base_model == game.BASE_MODEL_IDENTITY:
             return lambda: identity(features), lambda: _IDENTITY
         if not deal.training_digest:
             # The test set is the whole table: scored fold by fold, and released as trained on all of it.
             fitted = self._trainer.submit(cross_fitted, features, labels)
-            return fitted.result, lambda: Released(logistic(features, labels), features.shape[1])
+            return fitted.result, lambda: ReleasedModel(logistic(features, labels), features.shape[1])
         model = self.model(deal)
         return cache(lambda: model().model(features)), model
 
-    def model(self, deal: game.DeveloperDeal) -> Callable[[], Released]:
+    def model(self, deal: game.DeveloperDeal) -> Callable[[], ReleasedModel]:
         """Begin to train a base model that needs no test set; the returned function waits for the training."""
         if deal.base_model == game.BASE_MODEL_IDENTITY:
             return lambda: _IDENTITY
@@ -114,14 +114,14 @@ class Workshop:
             self._trained = (deal.training_digest, self._trainer.submit(self._train, deal.training_digest))
         return self._trained[1].result
 
-    def _train(self, digest: str) -> Released:
+    def _train(self, digest: str) -> ReleasedModel:
         parts = self._referee.GetTrainingTable(
             game.GetTrainingTableRequest(training_digest=digest), timeout=CALL_SECONDS
         )
         table = collect(next(parts).table, parts)
         LOG.info("training the base model on %d rows", len(table["labels"]))
         features, labels = table["features"].astype(np.float64, copy=False), table["labels"]
-        return Released(logistic(features, labels.astype(np.uint8, copy=False)), features.shape[1])
+        return ReleasedModel(logistic(features, labels.astype(np.uint8, copy=False)), features.shape[1])
 
 
 def no_query_guess(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
@@ -137,7 +137,7 @@ def no_query_guess(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 def _given(
     audits: Audits, deal: game.DeveloperDeal, cards: dict[str, NDArray[Any]], workshop: Workshop
-) -> tuple[_TestSet, Callable[[], Released]]:
+) -> tuple[_TestSet, Callable[[], ReleasedModel]]:
     """Return the test set that was dealt, and a function for the model to release."""
     features = cards["features"].astype(np.float64, copy=False)
     labels = cards["labels"].astype(np.uint8, copy=False)
@@ -156,7 +156,7 @@ def _seen(
     deal: game.DeveloperDeal,
     audited: MutableMapping[tuple[str, str], Audited],
     workshop: Workshop,
-) -> tuple[_TestSet, Callable[[], Released]]:
+) -> tuple[_TestSet, Callable[[], ReleasedModel]]:
     """Return the test set that compliance keeps, seen through an audit, and a function for the model to release."""
     model = workshop.model(deal)
     terms = audits.GetTerms(audit.GetTermsRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS)
@@ -218,7 +218,7 @@ def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | No
         n0 = deal.disadvantaged[len(parts)] if deal.disadvantaged else None
         auditor = DealAuditor(test_set.ask, test_set.purse, play, labels, scores, n0)
         used = sum(earlier.queries + earlier.given_up for _, earlier, _ in parts)
-        hand = Hand(
+        hand = StrategyInputs(
             people=people,
             base=partial(_base_weights, play, scores),
             prior=partial(_of, baseline, play.reached),
@@ -227,7 +227,7 @@ def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | No
             queries=_queries(deal.queries, people, used, len(games) - len(parts)),
             perturbation=deal.perturbation,
             decode=DECODERS[deal.decoder] if deal.decoder else None,
-            terms=Terms(
+            terms=PublicTerms(
                 metric=metric,
                 mechanism=deal.mechanism,
                 epsilon=deal.epsilon,

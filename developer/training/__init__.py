@@ -4,23 +4,23 @@
 Spigler (arXiv 2102.05975), whose regressions are those of Xu, Yuan and Wu (WWW Companion 2019).
 """
 
-from developer.training.groups import GroupRates, Groups, GroupSums, held
-from developer.training.model import Budget, People, Spent, Trained
+from developer.training.groups import GroupAccess, GroupAdder, GroupRates, held
+from developer.training.model import Trained, TrainingBudget, TrainingPromise, TrainingSet
 from developer.training.models import MODELS, train
 from developer.training.network import Network
 from developer.training.regression import Regression
 
 __all__ = [
     "MODELS",
-    "Budget",
+    "GroupAccess",
+    "GroupAdder",
     "GroupRates",
-    "GroupSums",
-    "Groups",
     "Network",
-    "People",
     "Regression",
-    "Spent",
     "Trained",
+    "TrainingBudget",
+    "TrainingPromise",
+    "TrainingSet",
     "held",
     "train",
 ]

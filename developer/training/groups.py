@@ -10,9 +10,9 @@ s_a being the groups' shares of the rows. With g_t and s_a known beforehand that
 training can clip row by row; with the batch's own gap it is not. Without the square, lambda |g|, only the sign of g_t
 would count, and noise would push a gap near 0 to and fro.
 
-`Groups` is all that training sees of the protected attribute, and all of it comes from `GroupSums`: each group's sum of
-rows and size, with noise. A developer that holds the attribute adds them up itself. Otherwise compliance does, draws
-the noise and charges for it, and rows are assigned to groups by their features (`told`).
+`GroupAccess` is all that training sees of the protected attribute, and all of it comes from `GroupAdder`: each
+group's sum of rows and size, with noise. A developer that holds the attribute adds them up itself. Otherwise
+compliance does, draws the noise and charges for it, and rows are assigned to groups by their features (`told`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FLAT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class GroupSums:
+class GroupAdder:
     """Sums of rows by group.
 
     ask : maps rows (n, width), each of norm 1 at most, to (2, width + 1): the disadvantaged group's sum of rows and its
@@ -77,12 +77,12 @@ class GroupRates:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class GroupAccess:
     """The part of the protected attribute that training may see.
 
     membership : (n,), in [0, 1]: the degree to which a row counts as the advantaged group's.
     rates : returns the groups' rates of the rows' scores, (n,).
-    cost : the privacy cost of one request for rates, see `GroupSums.cost`; 0 without a guarantee.
+    cost : the privacy cost of one request for rates, see `GroupAdder.cost`; 0 without a guarantee.
     before : the privacy cost of the membership, likewise.
     """
 
@@ -97,7 +97,7 @@ class Groups:
 
 
 def exact_sums(protected: NDArray[np.uint8], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sums of rows (n, width) by group, and their numbers: (2, width + 1), as `GroupSums.ask` does."""
+    """Return the sums of rows (n, width) by group, and their numbers: (2, width + 1), as `GroupAdder.ask` does."""
     of_group = np.stack([protected == 0, protected == 1]).astype(np.float64)
     return np.asarray(of_group @ np.column_stack([rows, np.ones(len(rows))]))
 
@@ -107,7 +107,7 @@ def means_of(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(sums[:, :-1] / np.maximum(sums[:, -1:], 1))
 
 
-def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> GroupSums:
+def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> GroupAdder:
     """Return sums computed from the protected attribute, (n,), which the developer holds; multiplier 0 is exact."""
     require_both(protected)
 
@@ -115,16 +115,16 @@ def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Ge
         told = exact_sums(protected, rows)
         return np.asarray(told + multiplier * SENSITIVITY * rng.standard_normal(told.shape))
 
-    return GroupSums(ask, multiplier)
+    return GroupAdder(ask, multiplier)
 
 
-def held(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> Groups:
+def held(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> GroupAccess:
     """Return groups with exact memberships and noisy rates, from a protected attribute that the developer holds."""
     sums = held_sums(protected, multiplier, rng)
-    return Groups(protected.astype(np.float64), sums.rates, sums.cost)
+    return GroupAccess(protected.astype(np.float64), sums.rates, sums.cost)
 
 
-def told(sums: GroupSums, features: NDArray[np.float64]) -> Groups:
+def told(sums: GroupAdder, features: NDArray[np.float64]) -> GroupAccess:
     r"""Return groups known only by another party's sums of features, (n, d): one request for membership, one per rates.
 
     With m_a the answered mean of the groups' rows x, scaled to norm 1 at most, and v = m_1 - m_0, a row counts as
@@ -140,7 +140,7 @@ def told(sums: GroupSums, features: NDArray[np.float64]) -> Groups:
     between = means[1] - means[0]
     length = max(float(between @ between), _FLAT)
     membership = np.clip(0.5 + (rows - means.mean(axis=0)) @ between / length, 0, 1)
-    return Groups(membership, sums.rates, sums.cost, sums.cost)
+    return GroupAccess(membership, sums.rates, sums.cost, sums.cost)
 
 
 def require_both(protected: NDArray[np.uint8]) -> None:

@@ -12,7 +12,7 @@ from fairwall.learning.ensemble import Ensemble
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class TrainingSet:
     """The rows to train on: features, (n, d), finite, and labels, (n,), 0 or 1, of which both occur."""
 
     features: NDArray[np.float64]
@@ -26,7 +26,7 @@ class People:
 
 
 @dataclass(frozen=True)
-class Budget:
+class TrainingBudget:
     """The privacy budget of a model, for every step that reads private rows.
 
     Neighbours are two tables of the same number of records, of which one record contributes nothing in one of them, not
@@ -51,7 +51,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Spent:
+class TrainingPromise:
     """A model's guarantee: (epsilon, delta)-privacy of each record, accounted for what was really done."""
 
     epsilon: float
@@ -59,7 +59,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Step:
+class TrainingStep:
     """A step that read private rows: description, cost by itself, and the owners of the rows (``of``)."""
 
     what: str
@@ -73,8 +73,8 @@ class Trained:
     """A trained model, its guarantee (None for none), and the steps that read private rows."""
 
     network: Ensemble
-    spent: Spent | None
-    steps: tuple[Step, ...] = ()
+    spent: TrainingPromise | None
+    steps: tuple[TrainingStep, ...] = ()
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probability of label 1, shape (rows,), in [0, 1], for features of shape (rows, d)."""

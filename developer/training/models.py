@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.training import network, regression
-from developer.training.groups import GroupSums, held, told
-from developer.training.model import Budget, People, Spent, Trained
+from developer.training.groups import GroupAdder, held, told
+from developer.training.model import Trained, TrainingBudget, TrainingPromise, TrainingSet
 from developer.training.network import Network
 from developer.training.regression import Regression
 from fairwall.errors import UserError
@@ -25,19 +25,19 @@ _PLAIN = Recipe(layers=(64, 32), steps=1500, batch_size=256, learning_rate=1e-3)
 MODELS: dict[str, Network | Regression] = {
     "s-nn": Network(_PLAIN),
     "f-nn": Network(_PLAIN, strength=3.5),
-    "dp-nn": Network(Recipe((16,), 100, 8192, 2e-2), budget=Budget()),
+    "dp-nn": Network(Recipe((16,), 100, 8192, 2e-2), budget=TrainingBudget()),
     # At a smaller rate and batch the gap swings less between two requests.
-    "dpf-nn": Network(Recipe((32,), 100, 4096, 1e-2), strength=15.0, budget=Budget()),
+    "dpf-nn": Network(Recipe((32,), 100, 4096, 1e-2), strength=15.0, budget=TrainingBudget()),
     "lr": Regression(),
     "fair-lr": Regression(strength=1.0, tellings=3),
-    "priv-lr": Regression(budget=Budget()),
-    "pflr*": Regression(strength=100.0, budget=Budget(), kappa=0.05),
+    "priv-lr": Regression(budget=TrainingBudget()),
+    "pflr*": Regression(strength=100.0, budget=TrainingBudget(), kappa=0.05),
 }
 """Table I of [SD]; the budgets are its epsilon = 0.1 and delta = 1e-5."""
 
 
 def train(
-    people: People, settings: Network | Regression, seed: int, protected: NDArray[np.uint8] | None = None
+    people: TrainingSet, settings: Network | Regression, seed: int, protected: NDArray[np.uint8] | None = None
 ) -> Trained:
     """Train a model; only fair models read the protected attribute, (n,), 1 = advantaged, that the developer holds."""
     if settings.strength == 0:
@@ -55,7 +55,7 @@ def train(
 
 def chosen(
     name: str,
-    budget: Budget,
+    budget: TrainingBudget,
     strength: float | None = None,
     steps: int | None = None,
     batch: int | None = None,
@@ -81,7 +81,7 @@ def askings(settings: Network | Regression) -> int:
     return 1 + settings.asked if isinstance(settings, Network) else settings.tellings
 
 
-def promised(settings: Network | Regression, n: int, statistics_cost: float | None = None) -> Spent | None:
+def promised(settings: Network | Regression, n: int, statistics_cost: float | None = None) -> TrainingPromise | None:
     """Return the guarantee of a model on n rows, without training it; None for none.
 
     `statistics_cost` is that of another party's sums by group, as one Gaussian release.
@@ -89,7 +89,7 @@ def promised(settings: Network | Regression, n: int, statistics_cost: float | No
     if settings.budget is None:
         return None
     if isinstance(settings, Regression):
-        return Spent(settings.budget.epsilon, settings.budget.delta)
+        return TrainingPromise(settings.budget.epsilon, settings.budget.delta)
     cost = 0.0
     if settings.strength > 0:
         cost = (
@@ -98,7 +98,7 @@ def promised(settings: Network | Regression, n: int, statistics_cost: float | No
     return network.accounted(settings, settings.budget, n, cost).spent
 
 
-def train_told(people: People, settings: Network | Regression, seed: int, sums: GroupSums) -> Trained:
+def train_told(people: TrainingSet, settings: Network | Regression, seed: int, sums: GroupAdder) -> Trained:
     """Train a fair model with `askings` requests for sums by group, without the protected attribute.
 
     The sums' cost is taken from the budget first; the budget's own share for statistics does not count.
@@ -110,7 +110,7 @@ def train_told(people: People, settings: Network | Regression, seed: int, sums: 
     return regression.train(people, settings, seed, regression.told_between(settings, sums, people.features))
 
 
-def _after(sums: GroupSums, budget: Budget) -> Budget:
+def _after(sums: GroupAdder, budget: TrainingBudget) -> TrainingBudget:
     """Return the budget with the statistics' share set to the cost of one request, at half of delta."""
     if sums.multiplier == 0 or budget.delta == 0:
         raise UserError("noise on the groups' sums has a delta: a private model that is told them needs one above 0")

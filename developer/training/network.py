@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.groups import Groups, row_weights
-from developer.training.model import Budget, People, Spent, Step, Trained
+from developer.training.groups import GroupAccess, row_weights
+from developer.training.model import Trained, TrainingBudget, TrainingPromise, TrainingSet, TrainingStep
 from fairwall.errors import UserError
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.learning.batches import OVERFLOW, Batches, Poisson, shuffled
@@ -47,7 +47,7 @@ class Network:
     recipe: Recipe
     strength: float = 0.0
     tellings: int = 10
-    budget: Budget | None = None
+    budget: TrainingBudget | None = None
     clip: float = 1.0
 
     def __post_init__(self) -> None:
@@ -87,23 +87,23 @@ class Accounted:
 
     rate: float
     noise: float
-    spent: Spent
-    steps: tuple[Step, ...]
+    spent: TrainingPromise
+    steps: tuple[TrainingStep, ...]
 
 
-def accounted(settings: Network, budget: Budget, n: int, cost: float) -> Accounted:
+def accounted(settings: Network, budget: TrainingBudget, n: int, cost: float) -> Accounted:
     """Return the noise that spends a network's budget on n rows; ``cost`` is the group statistics', as one release."""
     steps, delta = settings.recipe.steps, budget.delta - OVERFLOW
     rate = min(settings.recipe.batch_size / n, 1.0)
     noise = noise_multiplier(budget.epsilon, delta, rate, steps, cost)
-    read = [Step(f"{steps} clipped, noised steps", epsilon_spent(noise, delta, rate, steps, 0.0), delta)]
+    read = [TrainingStep(f"{steps} clipped, noised steps", epsilon_spent(noise, delta, rate, steps, 0.0), delta)]
     if cost > 0:
-        read.insert(0, Step("sums by group", gaussian_epsilon(1 / cost, delta), delta))
-    spent = Spent(epsilon_spent(noise, delta, rate, steps, cost), budget.delta)
+        read.insert(0, TrainingStep("sums by group", gaussian_epsilon(1 / cost, delta), delta))
+    spent = TrainingPromise(epsilon_spent(noise, delta, rate, steps, cost), budget.delta)
     return Accounted(rate, noise, spent, tuple(read))
 
 
-def train(people: People, settings: Network, seed: int, groups: Groups | None = None) -> Trained:
+def train(people: TrainingSet, settings: Network, seed: int, groups: GroupAccess | None = None) -> Trained:
     """Train a network, determined by seed, at least 0, and the other arguments; only a fair one uses `groups`."""
     n, recipe, budget = len(people.labels), settings.recipe, settings.budget
     penalty, cost = None, 0.0
@@ -122,7 +122,7 @@ def train(people: People, settings: Network, seed: int, groups: Groups | None = 
     return Trained(network, found.spent, found.steps)
 
 
-def _penalty(people: People, settings: Network, groups: Groups) -> WeightedRows:
+def _penalty(people: TrainingSet, settings: Network, groups: GroupAccess) -> WeightedRows:
     followed = 0.0
 
     def weigh(network: Ensemble, _: Sequence[int]) -> NDArray[np.float64]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.service import Released, Shelf, within_reach
-from developer.training.groups import GroupSums, held_sums
-from developer.training.model import Budget, People, Step
+from developer.service import ReleasedModel, Shelf, within_reach
+from developer.training.groups import GroupAdder, held_sums
+from developer.training.model import TrainingBudget, TrainingSet, TrainingStep
 from developer.training.models import askings, chosen, train, train_told
 from developer.training.network import Network
 from developer.training.regression import Regression
@@ -44,20 +44,20 @@ _SLACK = 1 - 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TrainingRows:
     """Features (rows, d), labels (rows,), and the protected attribute (rows,) where the developer holds it."""
 
     features: NDArray[np.float64]
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8] | None
 
-    def take(self, part: slice) -> Rows:
+    def take(self, part: slice) -> TrainingRows:
         """Return a part of the rows."""
         groups = None if self.protected is None else self.protected[part]
-        return Rows(self.features[part], self.labels[part], groups)
+        return TrainingRows(self.features[part], self.labels[part], groups)
 
 
-class Scorer(Protocol):
+class ModelScorer(Protocol):
     """A model with scores."""
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -65,7 +65,7 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Submission:
+class ModelSubmission:
     """The developer's report about its model.
 
     Attributes
@@ -84,7 +84,7 @@ class Submission:
     epsilon: float
     delta: float
     group_epsilons: tuple[float, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TrainingStep, ...] = ()
     asked: int = 0
     rates: tuple[float, ...] = ()
 
@@ -97,7 +97,7 @@ def play(seat: Seat, shelf: Shelf) -> None:
         compliance = StatisticsServiceStub(connection)
         for deal, cards in deals(referee.TakeModelDeal, training.TakeModelDealRequest):
             LOG.info("deal %s: %s, practice %s", deal.deal_id, deal.terms.model, deal.terms.practice)
-            asked = Asked(compliance, deal) if deal.HasField("statistics") else None
+            asked = GroupSumClient(compliance, deal) if deal.HasField("statistics") else None
             model, said = made(deal, cards, asked)
             shelf.released.clear()
             if model is not None:
@@ -105,17 +105,17 @@ def play(seat: Seat, shelf: Shelf) -> None:
             referee.SubmitModel(_message(deal.deal_id, said), timeout=SUBMIT_SECONDS)
 
 
-class Asked:
+class GroupSumClient:
     """A client of compliance for sums by group, whose noise spends the deal's purse evenly."""
 
     def __init__(self, compliance: StatisticsServiceStub, deal: training.ModelDeal) -> None:
         self._compliance, self._deal = compliance, deal
         self.count = 0
 
-    def sums(self, times: int) -> GroupSums:
-        """Return a `GroupSums` that spreads the budget over `times` requests."""
+    def sums(self, times: int) -> GroupAdder:
+        """Return a `GroupAdder` that spreads the budget over `times` requests."""
         multiplier = flip_multiplier(self._deal.statistics.epsilon, self._deal.statistics.delta, times)
-        return GroupSums(lambda rows: self._ask(rows, multiplier), record_multiplier(multiplier))
+        return GroupAdder(lambda rows: self._ask(rows, multiplier), record_multiplier(multiplier))
 
     def _ask(self, rows: NDArray[np.float64], multiplier: float) -> NDArray[np.float64]:
         self.count += 1
@@ -148,17 +148,17 @@ def record_multiplier(multiplier: float) -> float:
 
 
 def made(
-    deal: training.ModelDeal, cards: dict[str, NDArray[np.generic]], client: Asked | None
-) -> tuple[Scorer | None, Submission]:
+    deal: training.ModelDeal, cards: dict[str, NDArray[np.generic]], client: GroupSumClient | None
+) -> tuple[ModelScorer | None, ModelSubmission]:
     """Train a deal's model, or request the rates; ``cards`` are the deal's arrays by name."""
     terms, seed = deal.terms, int.from_bytes(deal.seed[:8], "big")
-    rows = Rows(
+    rows = TrainingRows(
         cards["features"].astype(np.float64, copy=False),
         cards["labels"].astype(np.uint8, copy=False),
         cards["protected"].astype(np.uint8, copy=False) if "protected" in cards else None,
     )
     private = rows.take(slice(int(deal.public_rows), None))
-    people, protected = People(private.features, private.labels), private.protected
+    people, protected = TrainingSet(private.features, private.labels), private.protected
     if terms.model == RATES:
         if client is not None:
             return None, _rates(client.sums(1), people.labels, client)
@@ -174,7 +174,7 @@ def made(
         model = train(people, settings, seed, protected)
     scores = model.scores(cards["test_features"].astype(np.float64, copy=False)).astype(np.float32)
     spent = model.spent
-    return model, Submission(
+    return model, ModelSubmission(
         scores=scores,
         decisions=(scores >= 0.5).astype(np.uint8)[None],
         epsilon=math.inf if spent is None else spent.epsilon,
@@ -185,27 +185,31 @@ def made(
 
 
 def _practised(
-    deal: training.ModelDeal, private: Rows, public: Rows, tested: NDArray[np.float64], client: Asked | None
-) -> tuple[Scorer, Submission]:
-    from developer.training.practice import PRACTICES, Task  # imported only by the deals that need it
+    deal: training.ModelDeal,
+    private: TrainingRows,
+    public: TrainingRows,
+    tested: NDArray[np.float64],
+    client: GroupSumClient | None,
+) -> tuple[ModelScorer, ModelSubmission]:
+    from developer.training.practice import PRACTICES, PracticeTask  # imported only by the deals that need it
 
     terms, seed = deal.terms, int.from_bytes(deal.seed[:8], "big")
     settings, practice = settings_of(terms), PRACTICES[terms.practice]
     assert isinstance(settings, Network), "practices are of the private network"
-    task = Task(
-        people=People(private.features, private.labels),
+    task = PracticeTask(
+        people=TrainingSet(private.features, private.labels),
         seed=seed,
-        budget=Budget(terms.epsilon, terms.delta, terms.statistics_share),
+        budget=TrainingBudget(terms.epsilon, terms.delta, terms.statistics_share),
         settings=settings,
         protected=private.protected,
-        public=People(public.features, public.labels) if practice.public else None,
+        public=TrainingSet(public.features, public.labels) if practice.public else None,
         sums=None if client is None else client.sums(1),
         columns=tuple(deal.columns),
         public_protected=public.protected if practice.public else None,
     )
     done = practice.train(task)
     rng = np.random.default_rng([seed, 2])
-    return done.model, Submission(
+    return done.model, ModelSubmission(
         scores=done.model.scores(tested).astype(np.float32),
         decisions=_decided(done.model, tested, rng),
         epsilon=done.spent.epsilon,
@@ -228,26 +232,26 @@ def settings_of(terms: training.ModelTerms) -> Network | Regression:
     """Return the settings of a deal's model."""
     return chosen(
         terms.model,
-        Budget(terms.epsilon, terms.delta, terms.statistics_share),
+        TrainingBudget(terms.epsilon, terms.delta, terms.statistics_share),
         terms.strength or None,
         terms.steps or None,
         terms.batch or None,
     )
 
 
-def _rates(sums: GroupSums, labels: NDArray[np.uint8], client: Asked | None) -> Submission:
+def _rates(sums: GroupAdder, labels: NDArray[np.uint8], client: GroupSumClient | None) -> ModelSubmission:
     nothing = np.empty(0, np.float32)
     rates = sums.rates(labels.astype(np.float64)).rate
-    return Submission(
+    return ModelSubmission(
         nothing, nothing.astype(np.uint8)[None], math.inf, 0.0, asked=0 if client is None else client.count, rates=rates
     )
 
 
-def _black_box(model: Scorer, features: int) -> Released:
-    return Released(lambda rows: model.scores(within_reach(rows)), features)
+def _black_box(model: ModelScorer, features: int) -> ReleasedModel:
+    return ReleasedModel(lambda rows: model.scores(within_reach(rows)), features)
 
 
-def _message(deal_id: str, submission: Submission) -> training.SubmitModelRequest:
+def _message(deal_id: str, submission: ModelSubmission) -> training.SubmitModelRequest:
     return training.SubmitModelRequest(
         deal_id=deal_id,
         scores=to_message(submission.scores),

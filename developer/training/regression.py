@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.groups import GroupSums, exact_sums, means_of, require_both, told
-from developer.training.model import Budget, People, Spent, Step, Trained
+from developer.training.groups import GroupAdder, exact_sums, means_of, require_both, told
+from developer.training.model import Trained, TrainingBudget, TrainingPromise, TrainingSet, TrainingStep
 from developer.training.objective import ROW_NORM, exponential_vector, minimum, perturbation, ridge
 from fairwall.errors import UserError
 from fairwall.laws.gaussian import gaussian_multiplier
@@ -61,7 +61,7 @@ class Regression:
     strength: float = 0.0
     tellings: int = 1
     ridge: float = 1.0
-    budget: Budget | None = None
+    budget: TrainingBudget | None = None
     kappa: float = 0.1
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ def held_between(settings: Regression, protected: NDArray[np.uint8], seed: int) 
     return Between(slope, lambda scores: float(slope(scores[:, None])[0]))
 
 
-def told_between(settings: Regression, sums: GroupSums, features: NDArray[np.float64]) -> Between:
+def told_between(settings: Regression, sums: GroupAdder, features: NDArray[np.float64]) -> Between:
     """Return the groups' differences from another party's sums.
 
     With a budget, the sums of rows are requested. Without one, the groups' means of rows follow from the membership
@@ -114,7 +114,7 @@ def _noise(size: int, epsilon: float, delta: float, rng: np.random.Generator) ->
     return ROW_NORM / epsilon * exponential_vector(size, rng)
 
 
-def train(people: People, settings: Regression, seed: int, between: Between | None = None) -> Trained:
+def train(people: TrainingSet, settings: Regression, seed: int, between: Between | None = None) -> Trained:
     """Train a regression; a private one is determined by `seed`, at least 0, the others draw nothing.
 
     A fair regression requires `between`. With a budget that costs the statistics' share of epsilon and at most half of
@@ -127,7 +127,7 @@ def train(people: People, settings: Regression, seed: int, between: Between | No
     rows = np.column_stack([features, np.ones(len(features))])
     n, dimension = rows.shape
     tilt, weight, spent = np.zeros(dimension), settings.ridge, None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TrainingStep, ...] = ()
     if budget is not None:
         epsilon, delta = budget.epsilon, budget.delta
         if fair:
@@ -135,10 +135,13 @@ def train(people: People, settings: Regression, seed: int, between: Between | No
         kappa = settings.kappa * epsilon
         weight = ridge(kappa)
         tilt = perturbation(dimension, epsilon, delta, kappa, np.random.default_rng([seed, 0]))
-        spent = Spent(budget.epsilon, budget.delta)
-        steps = (Step("the perturbed minimum", epsilon, delta),)
+        spent = TrainingPromise(budget.epsilon, budget.delta)
+        steps = (TrainingStep("the perturbed minimum", epsilon, delta),)
         if fair:
-            steps = (Step("the groups' mean rows", budget.statistics * budget.epsilon, budget.delta / 2), *steps)
+            steps = (
+                TrainingStep("the groups' mean rows", budget.statistics * budget.epsilon, budget.delta / 2),
+                *steps,
+            )
     if fair and between is not None:
         found = np.zeros(dimension)
         for _ in range(settings.tellings):

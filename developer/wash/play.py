@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from developer.reveal.auditor import DealAuditor, Purse
 from developer.reveal.logistic import Logistic, fit
 from developer.reveal.play import no_query_guess
-from developer.reveal.strategies import STRATEGIES, Hand, Terms
+from developer.reveal.strategies import STRATEGIES, PublicTerms, StrategyInputs
 from developer.reveal.translation import plays
-from developer.service import Released, Shelf, within_reach
+from developer.service import ReleasedModel, Shelf, within_reach
 from developer.wash import shown as washing
 from fairwall.client.gaps import Audits, ask
 from fairwall.game.v1 import wash_service_pb2 as wire
@@ -111,7 +111,7 @@ def _played(
     deployed = (scores >= 0.5).astype(np.uint8)
 
     def shown(bound: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        hand = washing.Hand(
+        hand = washing.WashInputs(
             deployed,
             scores,
             fair=lambda: proxy.fair(model, features),
@@ -129,7 +129,7 @@ def _played(
         committed = commit(decisions, salt)
     customers: list[NDArray[np.float64]] = []
     shelf.released.clear()
-    shelf.released[deal.deal_id] = Released(partial(_decide, model, customers.append), features.shape[1])
+    shelf.released[deal.deal_id] = ReleasedModel(partial(_decide, model, customers.append), features.shape[1])
     referee.SubmitCommitment(
         wire.SubmitCommitmentRequest(deal_id=deal.deal_id, commitment=committed), timeout=CALL_SECONDS
     )
@@ -190,7 +190,7 @@ def _told(
         return ask(audits, deal.deal_id, request_id, METRIC, predictions, spent).gaps
 
     found = best.play(
-        Hand(
+        StrategyInputs(
             people=n,
             base=lambda: scores,
             prior=lambda: no_query_guess(scores),
@@ -198,7 +198,7 @@ def _told(
             rng=rng,
             queries=n,
             perturbation=1.0,
-            terms=Terms(METRIC, deal.mechanism, epsilon, deal.batch_delta),
+            terms=PublicTerms(METRIC, deal.mechanism, epsilon, deal.batch_delta),
             llr=lambda: llr,
         )
     )

@@ -24,7 +24,7 @@ Belief = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Hand:
+class WashInputs:
     """The inputs of a strategy.
 
     Attributes
@@ -90,22 +90,22 @@ def _path(deployed: Decisions, people: NDArray[np.intp], belief: Belief) -> NDAr
     return path.round(12)
 
 
-def honest(inputs: Hand) -> Decisions:
+def honest(inputs: WashInputs) -> Decisions:
     """Return the deployed decisions."""
     return inputs.deployed
 
 
-def majority(inputs: Hand) -> Decisions:
+def majority(inputs: WashInputs) -> Decisions:
     """Return the majority's decision for everybody: no gap at all."""
     return np.full_like(inputs.deployed, inputs.deployed.mean() >= 0.5)
 
 
-def swap(inputs: Hand) -> Decisions:
+def swap(inputs: WashInputs) -> Decisions:
     """Return the decisions of a fair model."""
     return inputs.fair()
 
 
-def flips(inputs: Hand) -> Decisions:
+def flips(inputs: WashInputs) -> Decisions:
     """Return decisions with the fewest flips that reach the aim, or else with the flips that come nearest."""
     people = order(inputs.deployed, inputs.belief)
     people = people[~inputs.bound[people]]
@@ -114,7 +114,7 @@ def flips(inputs: Hand) -> Decisions:
     return flipped(inputs.deployed, people[: nearest if count is None else count])
 
 
-def reject_option(inputs: Hand) -> Decisions:
+def reject_option(inputs: WashInputs) -> Decisions:
     """Decide for the disadvantaged and against the others where scores are least certain (Kamiran et al. 2012)."""
     favoured = inputs.disadvantaged == (gap(inputs.deployed, _known(inputs)) >= 0)
     unsure = np.argsort(np.abs(inputs.scores - 0.5), kind="stable")
@@ -128,7 +128,7 @@ def reject_option(inputs: Hand) -> Decisions:
     return best
 
 
-def label_transport(inputs: Hand) -> Decisions:
+def label_transport(inputs: WashInputs) -> Decisions:
     """Move both groups' decisions to their barycentre: at a cost of 1 per flip, the larger group's rate stays.
 
     The flipped people of the smaller group are drawn at random; `order` would choose the best ones.
@@ -140,7 +140,7 @@ def label_transport(inputs: Hand) -> Decisions:
     return flipped(inputs.deployed, people[: len(people) if count is None else count])
 
 
-def linear_relaxation(inputs: Hand) -> Decisions:
+def linear_relaxation(inputs: WashInputs) -> Decisions:
     r"""Return the decisions by the nearest scores whose mean gap is within the aim.
 
     Nearest in cross-entropy, -sum y ln s + (1 - y) ln (1 - s), given |g's| <= aim with g = 1/N1 and -1/N0. Where the
@@ -165,7 +165,7 @@ def linear_relaxation(inputs: Hand) -> Decisions:
     return (nearest(high) > 0.5).astype(np.uint8) if side * (g @ y) > inputs.aim else inputs.deployed
 
 
-def group_thresholds(inputs: Hand) -> Decisions:
+def group_thresholds(inputs: WashInputs) -> Decisions:
     """Accept the same share of either group, those with the highest scores (Hardt et al. 2016, for parity)."""
     shown, share = np.zeros_like(inputs.deployed), inputs.deployed.mean()
     for group in (inputs.disadvantaged, ~inputs.disadvantaged):
@@ -174,11 +174,11 @@ def group_thresholds(inputs: Hand) -> Decisions:
     return shown
 
 
-def _known(inputs: Hand) -> Belief:
+def _known(inputs: WashInputs) -> Belief:
     return inputs.disadvantaged.astype(np.float64)
 
 
-STRATEGIES: dict[str, Callable[[Hand], Decisions]] = {
+STRATEGIES: dict[str, Callable[[WashInputs], Decisions]] = {
     "honest": honest,
     "majority": majority,
     "swap": swap,

@@ -171,10 +171,10 @@ class _Here:
 
 
 _here = _Here()
-_tables: list[Table[Any]] = []
+_tables: list[Registry[Any]] = []
 
 
-class Table(dict[str, T]):
+class Registry(dict[str, T]):
     """A table of our objects by name, and of plug-ins of one kind, looked up only for names that are not ours.
 
     Iteration yields our names, and those of plug-ins that were looked up.

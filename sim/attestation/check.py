@@ -15,7 +15,7 @@ from sim.attestation.envelope import (
     PREDICATE_TYPE,
     STATEMENT_TYPE,
     EnvelopeError,
-    Opened,
+    OpenedEnvelope,
     authorities,
     open_with_authority,
     open_with_key,
@@ -85,7 +85,7 @@ def check(file: Path, *, authority: Path | None = None, key: Path | None = None)
     return Checked(account, tuple(notes))
 
 
-def _stated(opened: Opened) -> tuple[dict[str, Any], datetime, list[object]]:
+def _stated(opened: OpenedEnvelope) -> tuple[dict[str, Any], datetime, list[object]]:
     """Read the account, its time, and the files' digests; the payload may be anything that was signed."""
     try:
         stated = json.loads(opened.payload)

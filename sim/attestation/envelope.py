@@ -53,7 +53,7 @@ class Signer:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedEnvelope:
     """The payload of an envelope whose signature was verified.
 
     ``described`` is what the statement must say of its signer (`Signer.described`). The certificate is the signer's,
@@ -113,7 +113,7 @@ def sign(payload: bytes, signer: Signer) -> bytes:
     return _written(payload, fingerprint(signer.key.public_key()), signature, signer.certificate)
 
 
-def open_with_authority(envelope: bytes, trusted: list[x509.Certificate]) -> Opened:
+def open_with_authority(envelope: bytes, trusted: list[x509.Certificate]) -> OpenedEnvelope:
     """Open an envelope signed by a certificate, of any owner and date, of these authorities; else EnvelopeError."""
     payload, keyid, signature, pem = _taken_apart(envelope)
     if not pem:
@@ -124,16 +124,16 @@ def open_with_authority(envelope: bytes, trusted: list[x509.Certificate]) -> Ope
     if not any(_issued(certificate, authority) for authority in trusted):
         raise EnvelopeError("its certificate is not of this authority: it is another deployment's, or was changed")
     _verify(payload, keyid, signature, certificate.public_key())
-    return Opened(payload, {"certificate": _digest_of(certificate)}, certificate)
+    return OpenedEnvelope(payload, {"certificate": _digest_of(certificate)}, certificate)
 
 
-def open_with_key(envelope: bytes, key: Ed25519PublicKey) -> Opened:
+def open_with_key(envelope: bytes, key: Ed25519PublicKey) -> OpenedEnvelope:
     """Open an envelope signed with a key that the reader knows, whatever key it names; else EnvelopeError."""
     payload, keyid, signature, pem = _taken_apart(envelope)
     if pem:
         raise EnvelopeError("it is signed with a certificate: check it with --authority")
     _verify(payload, keyid, signature, key)
-    return Opened(payload, {"publicKey": fingerprint(key)}, None)
+    return OpenedEnvelope(payload, {"publicKey": fingerprint(key)}, None)
 
 
 def fingerprint(key: Any) -> str:

@@ -15,8 +15,8 @@ from fairwall.laws.group_tables import UNDEFINED
 from fairwall.tables.values import is_unknown
 from sim.attestation import rates
 from sim.report.notation import MISSING, number, plural
-from sim.report.page import Section
-from sim.report.tables import Column, PageTable
+from sim.report.page import PageSection
+from sim.report.tables import PageTable, PrintedColumn
 
 _Told = Mapping[str, Any]
 
@@ -58,7 +58,7 @@ def findings(account: _Told) -> list[str]:
     ]
 
 
-def sections(account: _Told) -> list[Section]:
+def sections(account: _Told) -> list[PageSection]:
     """Return each preset's sections: requirements, tables in the ledger, what noise means for them, and sources."""
     return [
         section
@@ -72,13 +72,13 @@ def sections(account: _Told) -> list[Section]:
     ]
 
 
-def _main(account: _Told, law: _Told, name: str) -> Section:
+def _main(account: _Told, law: _Told, name: str) -> PageSection:
     rows = [(by, table) for by in _wanted(account, law) for table in (_tables(account, law, by) or (None,))]
     about = (
         f"{law['jurisdiction']}. Data set {law['dataset']}, preset {law['preset']}, checked on {law['checked']}. "
         f"{_NO_ADVICE}"
     )
-    return Section(
+    return PageSection(
         name,
         law["title"],
         before=(about,),
@@ -91,10 +91,10 @@ def _main(account: _Told, law: _Told, name: str) -> Section:
 def _page_table(law: _Told, rows: Sequence[tuple[tuple[str, ...], _Table | None]]) -> PageTable:
     tables = [table for _, table in rows]
     columns = [
-        Column("table", [f"by {rates.named(by)}" for by, _ in rows], numeric=False, stays=True),
-        Column("request", list(map(_request, tables)), numeric=False, wraps=True, stays=True),
-        Column("measure", [rates.called(one.measure) if one else MISSING for one in tables], numeric=False),
-        Column("worst ratio", list(map(_worst, tables)), numeric=False, wraps=True, stays=True),
+        PrintedColumn("table", [f"by {rates.named(by)}" for by, _ in rows], numeric=False, stays=True),
+        PrintedColumn("request", list(map(_request, tables)), numeric=False, wraps=True, stays=True),
+        PrintedColumn("measure", [rates.called(one.measure) if one else MISSING for one in tables], numeric=False),
+        PrintedColumn("worst ratio", list(map(_worst, tables)), numeric=False, wraps=True, stays=True),
     ]
     notes = [
         "Worst ratio: the smallest rate over the largest, whoever has them; in brackets, where the exact one of these "
@@ -102,11 +102,11 @@ def _page_table(law: _Told, rows: Sequence[tuple[tuple[str, ...], _Table | None]
     ]
     if threshold := law["threshold"]:
         judged = [_judged(one, threshold) for one in tables]
-        columns.append(Column(f"below {threshold:g}", judged, numeric=False, stays=True))
+        columns.append(PrintedColumn(f"below {threshold:g}", judged, numeric=False, stays=True))
         notes.append("Yes or no: the whole interval is on that side. Open: noise leaves it open.")
     if law["tables"]:
         categories = {_columns(law, table["by"]): table["categories"] for table in law["tables"]}
-        columns.append(Column("categories", [categories[by] for by, _ in rows], numeric=False, wraps=True))
+        columns.append(PrintedColumn("categories", [categories[by] for by, _ in rows], numeric=False, wraps=True))
     if likely := {found for one in tables if one and (found := rates.likely(one.request, one.over))}:
         notes.append(
             f"Known by probabilities, set right by a golden sample: {', '.join(sorted(likely))}. "
@@ -195,7 +195,7 @@ def _side(pair: _Told, threshold: float) -> str:
     return "yes" if high < threshold else "no" if low >= threshold else "open"
 
 
-def _left_out(account: _Told, law: _Told, name: str) -> list[Section]:
+def _left_out(account: _Told, law: _Told, name: str) -> list[PageSection]:
     last = [tables[-1] for by in _wanted(account, law) if (tables := _tables(account, law, by))]
     rows = [(table, row, share) for table in last for row, share in _not_compared(table)]
     if not rows:
@@ -203,11 +203,11 @@ def _left_out(account: _Told, law: _Told, name: str) -> list[Section]:
     shown = [row for _, row, _ in rows]
     table = PageTable(
         (
-            Column("group", [", ".join(row["group"]) for row in shown], False, stays=True),
-            Column("table", [f"by {rates.named(table.over)}" for table, _, _ in rows], False, stays=True),
-            Column("why", [_why(table, row) for table, row, _ in rows], False, stays=True),
+            PrintedColumn("group", [", ".join(row["group"]) for row in shown], False, stays=True),
+            PrintedColumn("table", [f"by {rates.named(table.over)}" for table, _, _ in rows], False, stays=True),
+            PrintedColumn("why", [_why(table, row) for table, row, _ in rows], False, stays=True),
             rates.with_ends("people", shown, "people", digits=6),
-            Column("share of all", [f"{share:.1%}" for _, _, share in rows], stays=True),
+            PrintedColumn("share of all", [f"{share:.1%}" for _, _, share in rows], stays=True),
             rates.with_ends("rate", shown, "rate"),
         ),
         (
@@ -215,7 +215,7 @@ def _left_out(account: _Told, law: _Told, name: str) -> list[Section]:
             "by an estimate, which has noise.",
         ),
     )
-    return [Section(name, f"{law['preset']}: who is in no ratio", table=table)]
+    return [PageSection(name, f"{law['preset']}: who is in no ratio", table=table)]
 
 
 def _not_compared(table: _Table) -> Iterator[tuple[_Told, float]]:
@@ -231,13 +231,13 @@ def _why(table: _Table, row: _Told) -> str:
     return f"small: below {number(100 * least)}%" if least else "next to nobody"
 
 
-def _asked(law: _Told, name: str) -> Section:
+def _asked(law: _Told, name: str) -> PageSection:
     conditions = law["safeguards"]
     heads = {"asked": "condition", "has": "here", "lacks": "not here"}
     table = PageTable(
-        tuple(Column(head, [one[key] for one in conditions], False, wraps=True) for key, head in heads.items())
+        tuple(PrintedColumn(head, [one[key] for one in conditions], False, wraps=True) for key, head in heads.items())
     )
-    return Section(
+    return PageSection(
         name,
         f"{law['preset']}: what the rule asks",
         conclusions=law["wording"],
@@ -245,13 +245,15 @@ def _asked(law: _Told, name: str) -> Section:
     )
 
 
-def _sources(law: _Told, name: str) -> Section:
+def _sources(law: _Told, name: str) -> PageSection:
     told = law["sources"]
-    columns = [Column(key, [one[key] for one in told], False, wraps=True) for key in ("title", "citation", "url")]
-    dates = Column("date", [f"{one['dated']} {one['date']}" for one in told], False, wraps=True)
-    read = Column("read by the preset's authors", [one["read"] for one in told], False, wraps=True)
+    columns = [
+        PrintedColumn(key, [one[key] for one in told], False, wraps=True) for key in ("title", "citation", "url")
+    ]
+    dates = PrintedColumn("date", [f"{one['dated']} {one['date']}" for one in told], False, wraps=True)
+    read = PrintedColumn("read by the preset's authors", [one["read"] for one in told], False, wraps=True)
     digest = f"The SHA-256 of the preset's file begins with {law['digest']['sha256'][:12]}; the statement has it all."
-    return Section(
+    return PageSection(
         name,
         f"{law['preset']}: what the rule does not say, and sources",
         conclusions=law["not_said"],

@@ -11,8 +11,8 @@ from compliance.mechanisms import MECHANISMS
 from sim.attestation import figures, law, rates
 from sim.report.drawing import Figure
 from sim.report.notation import MISSING, as_float, number, plural
-from sim.report.page import Section, Term, fill
-from sim.report.tables import Column, PageTable
+from sim.report.page import PageSection, Term, fill
+from sim.report.tables import PageTable, PrintedColumn
 
 _Told = Mapping[str, Any]
 
@@ -165,14 +165,14 @@ def _meaning(one: _Told) -> str:
     )
 
 
-def _unit(account: _Told) -> list[Section]:
+def _unit(account: _Told) -> list[PageSection]:
     def said(whole: _Told) -> str:
         return _UNITS[Neighbours(whole["neighbours"])]
 
     return [_by_data_set("unit", "Unit of privacy", account, "neighbours", "what is protected", said)]
 
 
-def _relation(account: _Told) -> list[Section]:
+def _relation(account: _Told) -> list[PageSection]:
     def said(whole: _Told) -> str:
         # 1 for ledgers that rely on no minimum group, and for statements without the key.
         least = whole.get("minimumGroup", 1)
@@ -183,7 +183,7 @@ def _relation(account: _Told) -> list[Section]:
     return [_by_data_set("relation", "Neighbour relation", account, "neighbours", what, said)]
 
 
-def _composition(account: _Told) -> list[Section]:
+def _composition(account: _Told) -> list[PageSection]:
     section = _by_data_set(
         "composition", "Composition", account, "rule", "how losses add up", lambda whole: _RULES[Rule(whole["rule"])]
     )
@@ -192,25 +192,27 @@ def _composition(account: _Told) -> list[Section]:
         "which bounds the loss also then. Losses for different units are never added up. A repeated request gets its "
         "stored answer and costs nothing."
     )
-    return [Section(section.name, section.heading, table=section.table, after=(after,))]
+    return [PageSection(section.name, section.heading, table=section.table, after=(after,))]
 
 
-def _by_data_set(name: str, heading: str, account: _Told, key: str, what: str, text: Callable[[_Told], str]) -> Section:
+def _by_data_set(
+    name: str, heading: str, account: _Told, key: str, what: str, text: Callable[[_Told], str]
+) -> PageSection:
     told = wholes(account)
     table = PageTable(
         (
-            Column("data set", [one["dataset"] for one in told], numeric=False),
-            Column("in the ledger", [one[key] for one in told], numeric=False),
-            Column(what, [text(one) for one in told], numeric=False, wraps=True),
+            PrintedColumn("data set", [one["dataset"] for one in told], numeric=False),
+            PrintedColumn("in the ledger", [one[key] for one in told], numeric=False),
+            PrintedColumn(what, [text(one) for one in told], numeric=False, wraps=True),
         )
     )
-    return Section(name, heading, table=table)
+    return PageSection(name, heading, table=table)
 
 
 def budget(
     account: _Told,
     drawing: Callable[[_Told, str, Sequence[str]], Figure | None] = figures.spent,
-) -> list[Section]:
+) -> list[PageSection]:
     """Return sections on what is left of each account, drawn over time, and on how it was set."""
     accounts, changes = account["accounts"], account["budgets"]
     standing = PageTable(
@@ -228,8 +230,8 @@ def budget(
         columns(changes, "record", "time", "dataset", "developer", "change", epsilon="budget, ε", delta="at δ")
     )
     return [
-        Section("budget", "Privacy budget", table=standing, figures=[one for one in drawn if one is not None]),
-        Section("changes", "Privacy budget: how it was set and raised", table=history),
+        PageSection("budget", "Privacy budget", table=standing, figures=[one for one in drawn if one is not None]),
+        PageSection("changes", "Privacy budget: how it was set and raised", table=history),
         *_records(
             "lost",
             "Privacy budget: charged for what was lost",
@@ -241,7 +243,7 @@ def budget(
     ]
 
 
-def _mechanisms(account: _Told) -> list[Section]:
+def _mechanisms(account: _Told) -> list[PageSection]:
     charges = [*account["audits"], *account.get("byGroup", []), *account["releases"]]
     if not charges:
         return []
@@ -249,20 +251,22 @@ def _mechanisms(account: _Told) -> list[Section]:
     several = [[charge for charge in charges if charge["mechanism"] == name] for name in names]
     table = PageTable(
         (
-            Column(
+            PrintedColumn(
                 "mechanism", [MECHANISMS[name].title if name in MECHANISMS else name for name in names], numeric=False
             ),
-            Column("in the ledger", names, numeric=False),
-            Column("charges", [str(len(some)) for some in several]),
-            Column("ε of one, least", [number(min(as_float(one["epsilon"]) for one in some)) for some in several]),
-            Column("most", [number(max(as_float(one["epsilon"]) for one in some)) for some in several]),
+            PrintedColumn("in the ledger", names, numeric=False),
+            PrintedColumn("charges", [str(len(some)) for some in several]),
+            PrintedColumn(
+                "ε of one, least", [number(min(as_float(one["epsilon"]) for one in some)) for some in several]
+            ),
+            PrintedColumn("most", [number(max(as_float(one["epsilon"]) for one in some)) for some in several]),
         ),
         ("Noise is drawn from the operating system's generator. An answer made from what was paid for costs 0.",),
     )
-    return [Section("mechanisms", "Mechanisms", table=table)]
+    return [PageSection("mechanisms", "Mechanisms", table=table)]
 
 
-def _audits(account: _Told) -> list[Section]:
+def _audits(account: _Told) -> list[PageSection]:
     audits = account["audits"]
     rows = [(audit, which, model) for audit in audits for which, model in enumerate(audit["models"], start=1)]
     shown = rows[-_ROWS_MAX:]
@@ -279,10 +283,10 @@ def _audits(account: _Told) -> list[Section]:
     table = PageTable(
         (
             *columns(firsts, "record", "time", "dataset", "developer", "request", "metric", *by, "epsilon", "delta"),
-            Column("model", [_name(audit, which) for audit, which, _ in shown]),
-            Column("gap", [number(model["gap"]) for _, _, model in shown]),
-            Column("guaranteed", [_interval(model, "") for _, _, model in shown]),
-            Column("likely", [_interval(model, "likely_") for _, _, model in shown]),
+            PrintedColumn("model", [_name(audit, which) for audit, which, _ in shown]),
+            PrintedColumn("gap", [number(model["gap"]) for _, _, model in shown]),
+            PrintedColumn("guaranteed", [_interval(model, "") for _, _, model in shown]),
+            PrintedColumn("likely", [_interval(model, "likely_") for _, _, model in shown]),
             *columns(firsts, "digest"),
         ),
         notes,
@@ -290,11 +294,11 @@ def _audits(account: _Told) -> list[Section]:
     asked = sorted({(audit["metric"], audit.get("by") or "") for audit in audits})
     drawn = [figures.answers(account, *each, developers(account)) for each in asked]
     if not rows:
-        return [Section("answers", "Questions and answers", before=("Nothing was asked.",))]
-    return [Section("answers", "Questions and answers", table=table, figures=drawn)]
+        return [PageSection("answers", "Questions and answers", before=("Nothing was asked.",))]
+    return [PageSection("answers", "Questions and answers", table=table, figures=drawn)]
 
 
-def _searches(account: _Told) -> list[Section]:
+def _searches(account: _Told) -> list[PageSection]:
     rows = [
         (audit, one)
         for audit in account["audits"]
@@ -312,11 +316,13 @@ def _searches(account: _Told) -> list[Section]:
     table = PageTable(
         (
             *columns([audit for audit, _ in shown], "record", "dataset", "developer", "request", "metric"),
-            Column("candidate", [one["model"] for _, one in shown], numeric=False, wraps=True),
-            Column("utility", [number(one["utility"]) for _, one in shown]),
-            Column("gap, likely", [_interval(one, "") for _, one in shown]),
-            Column("P(better)", [MISSING if one["better"] is None else f"{one['better']:.0%}" for _, one in shown]),
-            Column("standing", [_standing(audit["search"], one) for audit, one in shown], numeric=False),
+            PrintedColumn("candidate", [one["model"] for _, one in shown], numeric=False, wraps=True),
+            PrintedColumn("utility", [number(one["utility"]) for _, one in shown]),
+            PrintedColumn("gap, likely", [_interval(one, "") for _, one in shown]),
+            PrintedColumn(
+                "P(better)", [MISSING if one["better"] is None else f"{one['better']:.0%}" for _, one in shown]
+            ),
+            PrintedColumn("standing", [_standing(audit["search"], one) for audit, one in shown], numeric=False),
         ),
         (
             f"Searched were {of_all}; the statement has all of them. Utility is the developer's own count, which "
@@ -326,7 +332,7 @@ def _searches(account: _Told) -> list[Section]:
             "can tell.",
         ),
     )
-    return [Section("searches", "Searches for less discriminatory models", table=table)]
+    return [PageSection("searches", "Searches for less discriminatory models", table=table)]
 
 
 def _name(audit: _Told, which: int) -> str:
@@ -346,7 +352,7 @@ def _standing(search: _Told, one: _Told) -> str:
     return ", ".join(words)
 
 
-def _by_group(account: _Told) -> list[Section]:
+def _by_group(account: _Told) -> list[PageSection]:
     keys = ("record", "time", "dataset", "developer", "request", "epsilon", "digest")
     note = (
         "Counts of people by group and decision, with noise. ε bounds what they tell of one person's protected "
@@ -355,38 +361,38 @@ def _by_group(account: _Told) -> list[Section]:
     return _records("by-group", "Counts by group", account.get("byGroup", []), keys, note=note)
 
 
-def _releases(account: _Told) -> list[Section]:
+def _releases(account: _Told) -> list[PageSection]:
     keys = ("record", "time", "dataset", "developer", "request", "mechanism", "epsilon")
     return _records("releases", "Sanitised attributes", account["releases"], keys)
 
 
-def refusals(account: _Told) -> list[Section]:
+def refusals(account: _Told) -> list[PageSection]:
     """Return a section on refused calls, if they were counted in a log."""
     told = account["refusals"]
     heading = "Refusals"
     if told is None:
         said = "A refusal is charged nothing, and is not in the ledger. No log was given in which to count them."
-        return [Section("refusals", heading, before=(said,))]
+        return [PageSection("refusals", heading, before=(said,))]
     calls = told["calls"]
     files = ", ".join(f"{log['name']} (SHA-256 {log['digest']['sha256'][:12]})" for log in told["logs"])
     span = f", of calls from {moment(told['from'])} to {moment(told['to'])} UTC" if told["from"] else ""
     before = f"A refusal is charged nothing, and is not in the ledger. These were counted in {files}{span}."
     table = PageTable(columns(calls, "caller", "dataset", "method", "reason", "calls"))
-    return [Section("refusals", heading, before=(before,), table=table if calls else None)]
+    return [PageSection("refusals", heading, before=(before,), table=table if calls else None)]
 
 
-def _others(account: _Told) -> list[Section]:
+def _others(account: _Told) -> list[PageSection]:
     return _records("others", "Other records", account["others"], ("record", "time", "kind"))
 
 
 def _records(
     name: str, heading: str, rows: Sequence[_Told], keys: Sequence[str], *, before: str = "", note: str = ""
-) -> list[Section]:
+) -> list[PageSection]:
     table = PageTable(columns(rows, *keys), (note,) if note else ())
-    return [Section(name, heading, before=(before,) if before else (), table=table)] if rows else []
+    return [PageSection(name, heading, before=(before,) if before else (), table=table)] if rows else []
 
 
-def _checked(account: _Told) -> list[Section]:
+def _checked(account: _Told) -> list[PageSection]:
     by_certificate = "certificate" in account["signer"]
     who = (
         "--authority authority.pem, the file of the deployment's authority, which is in every developer's credentials"
@@ -401,10 +407,10 @@ def _checked(account: _Told) -> list[Section]:
         "The SHA-256 below is that of the signer's "
         f"{'certificate' if by_certificate else 'public key'}. What was signed is compliance's word for its ledger.",
     )
-    return [Section("checked", "How this page is checked", before=said)]
+    return [PageSection("checked", "How this page is checked", before=said)]
 
 
-_SECTIONS: tuple[Callable[[_Told], list[Section]], ...] = (
+_SECTIONS: tuple[Callable[[_Told], list[PageSection]], ...] = (
     *(law.sections, rates.sections, _unit, _relation, budget, _composition),
     *(_mechanisms, _audits, _searches, _by_group, _releases, refusals, _others),
 )
@@ -432,10 +438,12 @@ def refused(account: _Told) -> int:
     return sum(one["calls"] for one in account["refusals"]["calls"])
 
 
-def columns(rows: Sequence[_Told], *keys: str, **headings: str) -> tuple[Column, ...]:
+def columns(rows: Sequence[_Told], *keys: str, **headings: str) -> tuple[PrintedColumn, ...]:
     """Return a column for each key of these records; ``headings`` gives keys with an unusual heading."""
     return tuple(
-        Column(heading, [_shown(key, row[key]) for row in rows], numeric=key in _NUMBERS, wraps=_wraps(key, rows))
+        PrintedColumn(
+            heading, [_shown(key, row[key]) for row in rows], numeric=key in _NUMBERS, wraps=_wraps(key, rows)
+        )
         for key, heading in ({key: _HEADINGS.get(key, key) for key in keys} | headings).items()
     )
 

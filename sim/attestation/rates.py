@@ -19,8 +19,8 @@ from fairwall.laws.group_tables import UNDEFINED
 from fairwall.laws.quantiles import LEVEL
 from sim.attestation import figures
 from sim.report.notation import MISSING, number, plural
-from sim.report.page import Section
-from sim.report.tables import Column, PageTable, as_csv, plain
+from sim.report.page import PageSection
+from sim.report.tables import PageTable, PrintedColumn, as_csv, plain
 
 _Told = Mapping[str, Any]
 
@@ -134,7 +134,7 @@ def findings(account: _Told) -> list[str]:
     ]
 
 
-def sections(account: _Told) -> list[Section]:
+def sections(account: _Told) -> list[PageSection]:
     """Return a section for each request's rates: by single attributes, then by several together."""
     told = list(asked(account))
     return [_section(request, over, measure, place) for place, (request, over, measure) in enumerate(told)]
@@ -147,23 +147,27 @@ def asked(account: _Told, most: int = REQUESTS_MAX) -> Iterator[tuple[_Told, tup
         yield from ((request, over, measure) for measure, over in ways)
 
 
-def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> Section:
+def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> PageSection:
     rows, worst = (of(request[what], over, measure) for what in ("rates", "worst"))
     several = len({row["model"] for row in rows}) > 1
     table = PageTable(
         (
-            *([Column("model", [str(row["model"]) for row in rows], stays=True)] if several else []),
-            Column(named(over), [", ".join(row["group"]) for row in rows], numeric=False, stays=True),
+            *([PrintedColumn("model", [str(row["model"]) for row in rows], stays=True)] if several else []),
+            PrintedColumn(named(over), [", ".join(row["group"]) for row in rows], numeric=False, stays=True),
             with_ends("people", rows, "people", digits=6),
             with_ends("rate", rows, called(measure)),
             with_ends("ratio", rows, "impact ratio"),
-            Column(
+            PrintedColumn(
                 "P(ratio < 0.8)",
                 [UNDEFINED if _is_undefined(row, "ratio") else _probability(row["below_four_fifths"]) for row in rows],
                 stays=True,
             ),
             with_ends("difference", rows, "difference"),
-            *([Column("p-value", [number(row["p_value"]) for row in rows])] if rows[0]["p_value"] is not None else []),
+            *(
+                [PrintedColumn("p-value", [number(row["p_value"]) for row in rows])]
+                if rows[0]["p_value"] is not None
+                else []
+            ),
         ),
         (
             "Impact ratio: a group's rate over the most favoured group's; difference: that rate less the group's. "
@@ -176,7 +180,7 @@ def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> S
     )
     heading = f"{called(measure).capitalize()} by {named(over)}: {asker(request)}"
     drawn = figures.ratios(f"ratios-{place}", heading, rows) if len(rows) <= figures.ANSWERS_MAX else None
-    return Section(
+    return PageSection(
         f"rates-{place}",
         heading,
         conclusions=_verdicts(worst, 3),
@@ -190,7 +194,7 @@ def _is_undefined(row: _Told, name: str) -> bool:
     return row[name] is None and (row["compared"] or name == "rate")
 
 
-def with_ends(name: str, rows: Sequence[_Told], head: str, digits: int = 3) -> Column:
+def with_ends(name: str, rows: Sequence[_Told], head: str, digits: int = 3) -> PrintedColumn:
     """Return a column of a figure with the ends of its interval."""
 
     def text(row: _Told) -> str:
@@ -199,7 +203,7 @@ def with_ends(name: str, rows: Sequence[_Told], head: str, digits: int = 3) -> C
         middle, low, high = (number(row[f"{name}{end}"], digits) for end in ("", "_low", "_high"))
         return middle if MISSING in (low, high) else f"{middle} [{low} to {high}]"
 
-    return Column(head, list(map(text, rows)), stays=True)
+    return PrintedColumn(head, list(map(text, rows)), stays=True)
 
 
 def _verdicts(worst: Sequence[_Told], most: int) -> list[str]:

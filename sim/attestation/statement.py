@@ -18,7 +18,7 @@ import fairwall
 from compliance.answers.audits import column_of, intervals_of, search_of, values_of
 from compliance.answers.groups import METRIC as BY_GROUP
 from compliance.ledger.accountant import FREE, Budget, Loss
-from compliance.ledger.entries import LOST, Entry, Terms
+from compliance.ledger.entries import LOST, BudgetRecord, LedgerEntry
 from compliance.ledger.place import Inspection
 from fairwall.laws.quantiles import LEVEL
 from sim.attestation.envelope import PREDICATE_TYPE, STATEMENT_TYPE
@@ -50,7 +50,7 @@ def account_of(
     and `sim.attestation.law.stated` return them.
     """
     records = [record for found in chains for record in found.records if _concerns(record, dataset, developer)]
-    charges = [record for record in records if isinstance(record, Entry)]
+    charges = [record for record in records if isinstance(record, LedgerEntry)]
     asked = [entry for entry in charges if entry.request.metric not in (BY_GROUP, _RELEASE, LOST)]
     return {
         "deployment": deployment,
@@ -66,7 +66,7 @@ def account_of(
             for names in found.books.accounts
             if _is_told(*names, dataset, developer)
         ],
-        "budgets": _budgets([record for record in records if isinstance(record, Terms)]),
+        "budgets": _budgets([record for record in records if isinstance(record, BudgetRecord)]),
         "course": _course([record for found in chains for record in found.records], dataset, developer),
         "audits": [_audit(entry) for entry in asked],
         "byGroup": [
@@ -77,7 +77,7 @@ def account_of(
         "others": [
             {**_frame(record), "kind": type(record).__name__}
             for record in records
-            if not isinstance(record, Entry | Terms)
+            if not isinstance(record, LedgerEntry | BudgetRecord)
         ],
         "refusals": refusals,
         "law": [*law],
@@ -102,9 +102,9 @@ def _head(chains: Sequence[Inspection]) -> str:
 
 
 def _concerns(record: object, dataset: str | None, developer: str | None) -> bool:
-    if isinstance(record, Terms):
+    if isinstance(record, BudgetRecord):
         return _is_told(record.dataset, record.developer, dataset, developer)
-    if isinstance(record, Entry):
+    if isinstance(record, LedgerEntry):
         return _is_told(record.request.dataset, record.request.developer, dataset, developer)
     return True
 
@@ -129,7 +129,7 @@ def _account(chain: Inspection, dataset: str, developer: str) -> dict[str, Any]:
     }
 
 
-def _budgets(records: Sequence[Terms]) -> list[dict[str, Any]]:
+def _budgets(records: Sequence[BudgetRecord]) -> list[dict[str, Any]]:
     told, before = [], dict[tuple[str, str], Budget]()
     for record in records:
         account = (record.dataset, record.developer)
@@ -158,12 +158,12 @@ def _course(records: Sequence[object], dataset: str | None, developer: str | Non
     budgets: dict[tuple[str, str], Budget] = {}
     losses: defaultdict[tuple[str, str], Counter[Loss]] = defaultdict(Counter)
     points: defaultdict[tuple[str, str], list[list[Any]]] = defaultdict(list)
-    charged = Counter(record.request.dataset for record in records if isinstance(record, Entry))
+    charged = Counter(record.request.dataset for record in records if isinstance(record, LedgerEntry))
     seen: Counter[str] = Counter()
     for record in records:
-        if isinstance(record, Terms):
+        if isinstance(record, BudgetRecord):
             budgets[record.dataset, record.developer] = record.budget
-        if not isinstance(record, Entry):
+        if not isinstance(record, LedgerEntry):
             continue
         about, whose = record.request.dataset, record.request.developer
         for account in {(about, ""), (about, whose)}:
@@ -184,7 +184,7 @@ def _course(records: Sequence[object], dataset: str | None, developer: str | Non
     ]
 
 
-def _audit(entry: Entry) -> dict[str, Any]:
+def _audit(entry: LedgerEntry) -> dict[str, Any]:
     names = "gap", "low", "high", "likely_low", "likely_high"
     guaranteed, likely = intervals_of(entry)
     return {
@@ -198,7 +198,7 @@ def _audit(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _search(entry: Entry) -> dict[str, Any] | None:
+def _search(entry: LedgerEntry) -> dict[str, Any] | None:
     """Return the candidates of a search for the least gap, and their answers; None if the batch was no search."""
     found = search_of(entry)
     if found is None:
@@ -214,12 +214,12 @@ def _search(entry: Entry) -> dict[str, Any] | None:
     }
 
 
-def _batch(entry: Entry) -> dict[str, Any]:
+def _batch(entry: LedgerEntry) -> dict[str, Any]:
     asked = entry.request
     return {**_charge(entry), "subject": f"{asked.developer}/{asked.request_id}", "digest": asked.digest.hex()}
 
 
-def _charge(entry: Entry) -> dict[str, Any]:
+def _charge(entry: LedgerEntry) -> dict[str, Any]:
     asked, loss = entry.request, entry.request.loss
     return {
         **_frame(entry),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sim.papers.claim import ClaimTest, Paper, Prediction
-    from sim.papers.ledger import Entry
+    from sim.papers.ledger import ClaimStatus
 
 app = typer.Typer(
     help="Tell whether papers agree with what is played.",
@@ -99,7 +99,7 @@ def show(
     typer.echo(json.dumps(shown, allow_nan=False) if as_json else "\n\n".join(map(as_text, found)))
 
 
-def _draw(entry: Entry, out: Path) -> None:
+def _draw(entry: ClaimStatus, out: Path) -> None:
     from sim.papers.ledger import function
     from sim.report.drawing import canvas_svg, on_axes
 
@@ -234,7 +234,7 @@ def _progress(test: ClaimTest, files: Mapping[str, Path]) -> Iterator[Callable[[
         yield update
 
 
-def as_text(entry: Entry) -> str:
+def as_text(entry: ClaimStatus) -> str:
     """Return a claim laid out in 80 columns."""
     from sim.papers import play
     from sim.papers.page import number, predicted
@@ -263,7 +263,7 @@ def as_text(entry: Entry) -> str:
     return "\n".join([*head, *(line for label, text in rows if text for line in _wrapped(label, text))])
 
 
-def counted(entries: Sequence[Entry]) -> str:
+def counted(entries: Sequence[ClaimStatus]) -> str:
     """Return the number of claims with each status, in words."""
     from sim.papers.verdict import STATUSES
 
@@ -284,7 +284,7 @@ def _papers(folder: Path | None, *, needed: bool = False) -> tuple[Paper, ...]:
     return found
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: ClaimStatus) -> str:
     head = f"{entry.claim.id:8}{entry.status:16}"
     return "\n".join(textwrap.wrap(entry.claim.says, WIDTH, initial_indent=head, subsequent_indent=" " * len(head)))
 
@@ -317,7 +317,7 @@ def _settings(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {text(value)}" for key, value in settings.items())
 
 
-def _object(entry: Entry) -> dict[str, Any]:
+def _object(entry: ClaimStatus) -> dict[str, Any]:
     claim, found = entry.claim, entry.evidence
     values = claim.model_dump(mode="json", exclude={"test", "status"}, exclude_none=True)
     values |= {"paper": entry.paper.key, "status": entry.status}

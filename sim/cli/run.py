@@ -21,7 +21,7 @@ from sim.play import processes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sim.play.runner import Means, Run
+    from sim.play.runner import FinishedRun, Means
     from sim.runs.folder import RunFolder
     from sim.runs.shard import Shard
     from sim.scenarios.sweep import Sweep
@@ -155,7 +155,9 @@ def resumable(scenario: str, settings: Sequence[str], folder: RunFolder, options
         raise Interrupted(f"finished trials are kept: {shlex.join([*again, '--resume', str(folder.path)])}") from None
 
 
-def play(sweep: Sweep, folder: RunFolder, means: Means, *, as_json: bool, lines: bool = False) -> tuple[Run, Path]:
+def play(
+    sweep: Sweep, folder: RunFolder, means: Means, *, as_json: bool, lines: bool = False
+) -> tuple[FinishedRun, Path]:
     """Play a run, show its progress on stderr, and write its page."""
     from sim.play import runner
     from sim.runs.page import write_report
@@ -175,7 +177,7 @@ def play(sweep: Sweep, folder: RunFolder, means: Means, *, as_json: bool, lines:
     return played, write_report(played.folder)
 
 
-def _show(sweep: Sweep, played: Run, page: Path, *, as_json: bool) -> None:
+def _show(sweep: Sweep, played: FinishedRun, page: Path, *, as_json: bool) -> None:
     if as_json:
         result = {
             "run_dir": str(played.folder),

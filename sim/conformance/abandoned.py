@@ -13,12 +13,12 @@ import numpy as np
 from pydantic import Field
 
 from sim.conformance import calls
-from sim.conformance.audits import Audit
-from sim.conformance.calls import Seen, Violation
-from sim.conformance.purchases import Predicted, Purchase, again
+from sim.conformance.audits import AuditStep
+from sim.conformance.calls import CallResult, ProtocolViolation
+from sim.conformance.purchases import Predicted, PurchaseStep, again
 from sim.conformance.services import on
 from sim.conformance.vocabulary import Part, Predictions, Words
-from sim.conformance.world import SECONDS, World
+from sim.conformance.world import SECONDS, CaseState
 
 _DEADLINE_SECONDS = 0.2
 _MOMENTS_SECONDS = 0.02
@@ -37,7 +37,7 @@ class GiveUp(Words):
     """A step that gives up calls, and makes requests under their ids again.
 
     In each of the `rounds`, `calls` simultaneous calls are cancelled, outlive their deadline or lose their connection,
-    after they have sent `sends`, see `Audit`. If the caller has also ended its stream (`whole`), the request is
+    after they have sent `sends`, see `AuditStep`. If the caller has also ended its stream (`whole`), the request is
     repeated, and charged once, by either of the two calls. Otherwise the id counts as unused, and is sent with other
     predictions.
     """
@@ -51,13 +51,13 @@ class GiveUp(Words):
     rounds: int = Field(default=3, ge=1)
     predictions: Predictions = Predictions()
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Give up the calls, and make requests under their ids again."""
         rng = np.random.default_rng(1)
         for number in range(self.rounds):
             own = {"caller": self.caller, "parts": self.sends, "predictions": self.predictions}
-            steps: list[Purchase] = [
-                on(world.service, Audit(do="audit", id=f"given-up-{world.step}-{number}-{each}", **own))
+            steps: list[PurchaseStep] = [
+                on(world.service, AuditStep(do="audit", id=f"given-up-{world.step}-{number}-{each}", **own))
                 for each in range(self.calls)
             ]
             world.open_account(self.caller, "", steps[0].ACCOUNT)
@@ -73,7 +73,7 @@ class GiveUp(Words):
             for step in steps:
                 step.model_copy(update=fresh).run(world)
 
-    def _give_up(self, world: World, steps: list[Purchase], after: float) -> list[Seen]:
+    def _give_up(self, world: CaseState, steps: list[PurchaseStep], after: float) -> list[CallResult]:
         """Start calls and give them up; return their ends, which may be answers that came first."""
         channel = world.channel(self.caller, another=True)
         grpc.channel_ready_future(channel).result(SECONDS)
@@ -81,7 +81,7 @@ class GiveUp(Words):
         sent = [threading.Event() for _ in steps]
         seconds = _DEADLINE_SECONDS if self.way == "deadline" else SECONDS
 
-        def stream(step: Purchase, sent_all: threading.Event) -> Iterator[bytes]:
+        def stream(step: PurchaseStep, sent_all: threading.Event) -> Iterator[bytes]:
             yield from step.messages(step.asked(world))
             sent_all.set()
             if not self.whole:
@@ -105,16 +105,16 @@ class GiveUp(Words):
         for seen in ends:
             # On a busy machine calls that were cancelled earlier may still be open.
             if seen.reason not in ("", "TOO_MANY_CALLS") or (seen.answered and not self.whole):
-                raise Violation(f"a call that was cancelled {seen.text}")
+                raise ProtocolViolation(f"a call that was cancelled {seen.text}")
         return ends
 
-    def _await_room(self, world: World) -> None:
+    def _await_room(self, world: CaseState) -> None:
         """Wait until the server has noticed."""
         give_up = time.monotonic() + _ROOM_SECONDS
         while (seen := world.terms(self.caller)).reason == "TOO_MANY_CALLS" and time.monotonic() < give_up:
             time.sleep(0.02)
         if not seen.answered:
-            raise Violation(f"after calls that were cancelled, GetTerms {seen.text}")
+            raise ProtocolViolation(f"after calls that were cancelled, GetTerms {seen.text}")
         time.sleep(0.05)  # for the other calls
 
 
@@ -125,7 +125,7 @@ class Connections(Words):
     count: int = Field(ge=1, le=500)
     say: Literal["nothing", "half a handshake", "plain text"] = "nothing"
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Open the connections."""
         host, _, port = world.subject.address(world.deployment).rpartition(":")
         for _ in range(self.count):

@@ -10,12 +10,12 @@ import numpy as np
 from pydantic import Field
 
 from sim.conformance import law, told
-from sim.conformance.audits import Audit
-from sim.conformance.calls import Seen, Violation
-from sim.conformance.purchases import Predicted, Purchase
+from sim.conformance.audits import AuditStep
+from sim.conformance.calls import CallResult, ProtocolViolation
+from sim.conformance.purchases import Predicted, PurchaseStep
 from sim.conformance.services import Bought, on
 from sim.conformance.vocabulary import Number, Predictions, Words
-from sim.conformance.world import NotRun, World
+from sim.conformance.world import CaseState, NotRun
 
 
 class Repeated(Words):
@@ -30,13 +30,13 @@ class Repeated(Words):
     epsilon: Number = 1.0
     predictions: Predictions = Predictions()
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request answers, and test their noise."""
         numbers = []
         for number in range(self.calls):
             name = f"repeated-{world.step}-{number}"
             own = {"metric": self.metric, "epsilon": self.epsilon, "predictions": self.predictions}
-            on(world.service, Audit(do="audit", name=name, id=name, **own)).run(world)
+            on(world.service, AuditStep(do="audit", name=name, id=name, **own)).run(world)
             found = world.results.pop(name).uniform
             if found is None:
                 raise NotRun("needs a mechanism whose law the tester knows")
@@ -56,22 +56,22 @@ class Alike(Words):
     requests: tuple[Bought, ...] = Field(min_length=1)
     each_person: float | None = None
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Make the calls, and compare their ends."""
         for number, request in enumerate(self._requests(world)):
             ends = [self._end(world, request, number, deployment) for deployment in self.deployments]
             if any(end != ends[0] for end in ends):
                 told = "; ".join(f"{name}: {end.text}" for name, end in zip(self.deployments, ends, strict=True))
-                raise Violation(f"call {number + 1} ended otherwise for other people: {told}")
+                raise ProtocolViolation(f"call {number + 1} ended otherwise for other people: {told}")
 
-    def _requests(self, world: World) -> Iterator[Purchase]:
+    def _requests(self, world: CaseState) -> Iterator[PurchaseStep]:
         for request in self.requests:
             if isinstance(request, Predicted) and self.each_person is not None:
                 yield from request.model_copy(update={"each_person": self.each_person}).each(world)
             else:
                 yield request
 
-    def _end(self, world: World, request: Purchase, number: int, deployment: str) -> Seen:
+    def _end(self, world: CaseState, request: PurchaseStep, number: int, deployment: str) -> CallResult:
         # Ids have the step's number: a case may have several such steps.
         own = {"deployment": deployment, "id": f"alike-{world.step}-{number}"}
         step = request.model_copy(update=own)

@@ -14,12 +14,12 @@ from fairwall.compliance.v1.audit_service_pb2 import Candidates
 from fairwall.wire.metrics import number_of
 from fairwall.wire.rows import digest_of, order_of
 from sim.conformance.by_group import number_of as number_of_measure
-from sim.conformance.calls import Violation
-from sim.conformance.purchases import Asked, repeated, sampled
+from sim.conformance.calls import ProtocolViolation
+from sim.conformance.purchases import SentRequest, repeated, sampled
 from sim.conformance.services import Bought
-from sim.conformance.target import Deployment
+from sim.conformance.target import DescribedDeployment
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import World
+from sim.conformance.world import CaseState
 
 _REFUSED = ("REQUEST_ID_REUSED", "PREDICTIONS_SHAPE", "QUERIES_OUT_OF_RANGE")
 """Reasons for refusing a request whose id was used for another one, or that is no longer valid."""
@@ -36,7 +36,7 @@ class Altered(Words):
     request: Bought
     every: int = Field(default=1, ge=1)
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Make the requests, and check how each call ends."""
         step = self.request.model_copy(update={"name": f"altered-{world.step}", "id": f"altered-{world.step}"})
         step.run(world)
@@ -47,16 +47,16 @@ class Altered(Words):
         for what, other in (*_changed(asked, world), *self._others(world, asked)):
             seen = step.ask(world, other)
             if seen.answered or (seen.reason not in refused and not what.startswith("the field")):
-                raise Violation(f"a request with {what} changed {seen.text} under a used id")
+                raise ProtocolViolation(f"a request with {what} changed {seen.text} under a used id")
         for rows in _as_other_types(asked):
             seen = step.ask(world, asked.with_rows(rows))
             if not seen.answered or repeated(seen) != repeated(first):
-                raise Violation(f"the same numbers as {rows.dtype} got another answer: {seen.text}")
+                raise ProtocolViolation(f"the same numbers as {rows.dtype} got another answer: {seen.text}")
         again = step.ask(world, asked)
         if not again.answered or repeated(again) != repeated(first):
-            raise Violation("the same request got another answer")
+            raise ProtocolViolation("the same request got another answer")
 
-    def _others(self, world: World, request: Asked) -> Iterator[tuple[str, Asked]]:
+    def _others(self, world: CaseState, request: SentRequest) -> Iterator[tuple[str, SentRequest]]:
         header, rows = request.header, request.predictions
         if not rows.size:
             return
@@ -66,22 +66,22 @@ class Altered(Words):
             # The least significant bit: the smallest possible difference.
             changed.reshape(-1).view(np.uint8)[place * rows.itemsize] ^= 1
             if changed.max() <= 1:
-                yield f"prediction {place}", Asked(header, changed)
+                yield f"prediction {place}", SentRequest(header, changed)
         if len(rows) > 1:
-            yield "the order of models", Asked(header, np.ascontiguousarray(rows[::-1]))
+            yield "the order of models", SentRequest(header, np.ascontiguousarray(rows[::-1]))
             yield "a model more", request.with_rows(np.concatenate([rows, rows[-1:]]))
             yield "a model fewer", request.with_rows(rows[:-1])
-            yield "two models", Asked(header, np.ascontiguousarray(rows[[1, 0, *range(2, len(rows))]]))
-        yield "the order of people", Asked(header, np.ascontiguousarray(rows[:, ::-1]))
+            yield "two models", SentRequest(header, np.ascontiguousarray(rows[[1, 0, *range(2, len(rows))]]))
+        yield "the order of people", SentRequest(header, np.ascontiguousarray(rows[:, ::-1]))
         if len(rows) == rows.shape[1]:
-            yield "rows and columns", Asked(header, np.ascontiguousarray(rows.T))
+            yield "rows and columns", SentRequest(header, np.ascontiguousarray(rows.T))
         # The same bytes, as another shape.
         if len(rows) != rows.shape[1]:
             yield "the shape", request.with_header(shape=rows.shape[::-1])
         yield "the shape", request.with_header(shape=(rows.size,))
 
 
-def _as_other_types(request: Asked) -> Iterator[NDArray[Any]]:
+def _as_other_types(request: SentRequest) -> Iterator[NDArray[Any]]:
     """Yield the same numbers in every other type that can hold them."""
     rows = request.predictions
     if not rows.size:
@@ -92,7 +92,7 @@ def _as_other_types(request: Asked) -> Iterator[NDArray[Any]]:
             yield other
 
 
-def _changed(request: Asked, world: World) -> Iterator[tuple[str, Asked]]:
+def _changed(request: SentRequest, world: CaseState) -> Iterator[tuple[str, SentRequest]]:
     """Yield requests with one field of the header changed, mostly to an allowed value."""
     about, known = world.about(), world.subject.target.rows(world.deployment)
     for field in request.header.DESCRIPTOR.fields:
@@ -138,5 +138,5 @@ def _other_candidates(candidates: Candidates) -> Iterator[Candidates]:
         yield other
 
 
-def _more(measures: Sequence[int], about: Deployment) -> list[int]:
+def _more(measures: Sequence[int], about: DescribedDeployment) -> list[int]:
     return [number for name in about.measures if (number := number_of_measure(name)) not in measures][:1]

@@ -15,12 +15,12 @@ from fairwall.rpc import arrays
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, law, told
-from sim.conformance.calls import Seen, Violation
+from sim.conformance.calls import CallResult, ProtocolViolation
 from sim.conformance.promise import Array, answered_by, cdf, promise_of
-from sim.conformance.purchases import Asked, Predicted
-from sim.conformance.target import Deployment
+from sim.conformance.purchases import Predicted, SentRequest
+from sim.conformance.target import DescribedDeployment
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import NotRun, Result, World
+from sim.conformance.world import CaseState, NotRun, Result
 
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
 
@@ -55,7 +55,7 @@ class Gaps(Predicted):
     candidates: Searched | None = None
     nonce: str = ""
 
-    def question(self, world: World) -> dict[str, Any]:
+    def question(self, world: CaseState) -> dict[str, Any]:
         """Return the fields that every request for gaps has."""
         return {
             "request_id": self.named(world),
@@ -65,7 +65,7 @@ class Gaps(Predicted):
             "threshold": self.threshold,
         }
 
-    def about(self, world: World) -> Deployment:
+    def about(self, world: CaseState) -> DescribedDeployment:
         """Return the deployment's description, adapted to this kind of request."""
         return world.about(self.deployment)
 
@@ -78,7 +78,7 @@ class Gaps(Predicted):
         if self.expect.close or self.expect.noise:
             raise NotRun("needs a mechanism whose law the tester knows")
 
-    def _metric(self, world: World) -> Any:
+    def _metric(self, world: CaseState) -> Any:
         allowed = world.about(self.deployment).metrics
         if isinstance(self.metric, int):
             return self.metric
@@ -92,7 +92,7 @@ class Gaps(Predicted):
             raise NotRun(f"needs the metric {metric}")
         return number_of(metric)
 
-    def check_answer(self, world: World, request: Asked, seen: Seen) -> Result:
+    def check_answer(self, world: CaseState, request: SentRequest, seen: CallResult) -> Result:
         """Check an answer, enter its cost, and return its noise."""
         answer, header = seen.messages[0], request.header
         people = world.subject.target.people(self.deployment or world.deployment, self.by)
@@ -104,9 +104,9 @@ class Gaps(Predicted):
         metric, about = name_of(header.metric), self.about(world)
         self.check_rows(answer)
         if answer.by != self.by:
-            raise Violation(f"an answer is by the column {answer.by!r}, and {self.by!r} was asked for")
+            raise ProtocolViolation(f"an answer is by the column {answer.by!r}, and {self.by!r} was asked for")
         if answer.nonce != self.nonce.encode():
-            raise Violation("an answer does not have its request's nonce")
+            raise ProtocolViolation("an answer does not have its request's nonce")
         told.require_written_down(gaps, about)
         self._check_draws(answer, request.predictions, ends[1], metric, about.mechanism)
         for low, high in ends:
@@ -122,7 +122,7 @@ class Gaps(Predicted):
             by = answered_by(about, people, metric, may_be, header.epsilon, searched=searched)
             told.require_possible(gaps, ends, about, people, metric, may_be, by)
         for low, high in ends:
-            answers = told.Answers(gaps, low, high, above)
+            answers = told.AnswerFields(gaps, low, high, above)
             told.require_recomputed(answers, about, people, metric, predictions, header.epsilon, self.threshold)
         exact = law.exact_gaps(people, metric, predictions)
         world.exact.extend(exact)
@@ -145,44 +145,48 @@ class Gaps(Predicted):
     ) -> None:
         """Demand joint draws of candidates' gaps, in the metric's range and, for a posterior, in likely intervals."""
         if answer.HasField("draws") != (self.candidates is not None):
-            raise Violation("draws are told if and only if models are candidates")
+            raise ProtocolViolation("draws are told if and only if models are candidates")
         if self.candidates is None:
             return
         try:
             draws = arrays.from_message(answer.draws)
         except arrays.ArrayError as error:
-            raise Violation(f"draws: {error}") from None
+            raise ProtocolViolation(f"draws: {error}") from None
         models = len(predictions)
         if draws.dtype != np.float32 or draws.ndim != 2 or draws.shape[1] != models or len(draws) < _DRAWS_MIN:
-            raise Violation(f"draws must be float32, {_DRAWS_MIN} and more of {models} models, and are {draws.shape}")
+            raise ProtocolViolation(
+                f"draws must be float32, {_DRAWS_MIN} and more of {models} models, and are {draws.shape}"
+            )
         gaps = draws.astype(np.float64)
         if np.isnan(gaps).all():
             return
         least, most = metric_range(metric)
         if not ((least <= gaps) & (gaps <= most)).all():
-            raise Violation("draws must be of all models or of none, and in the metric's range")
+            raise ProtocolViolation("draws must be of all models or of none, and in the metric's range")
         first = [int(np.flatnonzero((predictions == row).all(axis=1))[0]) for row in predictions]
         if (np.abs(gaps - gaps[:, first]) > _ROUNDED).any():
-            raise Violation("models that predict the same have other gaps in one draw")
+            raise ProtocolViolation("models that predict the same have other gaps in one draw")
         law = MECHANISM_LAWS[mechanism].interval
         if law is not None and law.is_posterior:
             inside = ((likely[0] <= gaps) & (gaps <= likely[1])).mean(axis=0)
             if (inside < _INSIDE).any():
-                raise Violation(f"of draws of a gap {inside.min():.0%} lie where it is likely to, of 95%")
+                raise ProtocolViolation(f"of draws of a gap {inside.min():.0%} lie where it is likely to, of 95%")
 
     def _check_probability(self, answer: Any, models: int) -> None:
         if answer.HasField("probability_above") != (self.threshold is not None):
-            raise Violation("probability_above is told if and only if a threshold was given")
+            raise ProtocolViolation("probability_above is told if and only if a threshold was given")
         if self.threshold is None:
             return
         values = _numbers(answer, "probability_above", models)
         known = values[~np.isnan(values)]
         least, most = self.expect.probability if isinstance(self.expect.probability, tuple) else (0.0, 1.0)
         if not ((known >= least) & (known <= most)).all():
-            raise Violation(f"probability_above must lie between {least:g} and {most:g}, and is {known.tolist()}")
+            raise ProtocolViolation(
+                f"probability_above must lie between {least:g} and {most:g}, and is {known.tolist()}"
+            )
 
 
-class Audit(Gaps):
+class AuditStep(Gaps):
     """A step that requests an audit of predictions in the request."""
 
     METHOD: ClassVar[str] = AUDIT
@@ -190,7 +194,7 @@ class Audit(Gaps):
 
     do: Literal["audit"]
 
-    def head(self, world: World) -> AuditHeader:
+    def head(self, world: CaseState) -> AuditHeader:
         """Return the header, without the array header of the predictions."""
         searched = None if self.candidates is None else self.candidates.of(int(world.number(self.predictions.models)))
         return AuditHeader(**self.question(world), by=self.by, candidates=searched, nonce=self.nonce.encode())

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from sim.conformance import calls, group_law, law
-from sim.conformance.calls import Seen, Violation
-from sim.conformance.purchases import Asked, Predicted
-from sim.conformance.target import Counted
+from sim.conformance.calls import CallResult, ProtocolViolation
+from sim.conformance.purchases import Predicted, SentRequest
+from sim.conformance.target import KnownGroups
 from sim.conformance.vocabulary import Expect, Words
-from sim.conformance.world import NotRun, Result, World
+from sim.conformance.world import CaseState, NotRun, Result
 
 BY_GROUP = "/fairwall.compliance.v1.GroupService/ByGroup"
 GROUP_TERMS = "/fairwall.compliance.v1.GroupService/GetGroupTerms"
@@ -41,7 +41,7 @@ _PRODUCT = 2.0**-20
 Array = NDArray[np.float64]
 
 
-class GroupTerms(Words):
+class GroupTermsStep(Words):
     """A step that requests the terms of counts by group, which must be those in the target's description."""
 
     do: Literal["group_terms"]
@@ -50,7 +50,7 @@ class GroupTerms(Words):
     deployment: str = ""
     expect: Expect = Expect()
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request the terms, and compare them."""
         about = world.about(self.deployment)
         if not about.groups:
@@ -73,11 +73,11 @@ class GroupTerms(Words):
         }
         for name, (found, expected) in facts.items():
             if found != expected:
-                raise Violation(f"the terms say that {name} is {found!r}; it should be {expected!r}")
+                raise ProtocolViolation(f"the terms say that {name} is {found!r}; it should be {expected!r}")
         self.expect.check_told(seen, world, self.name)
 
 
-class ByGroup(Predicted):
+class ByGroupStep(Predicted):
     """A step that requests counts by group: by default all attributes, and the selection or the scoring rate."""
 
     METHOD: ClassVar[str] = BY_GROUP
@@ -87,7 +87,7 @@ class ByGroup(Predicted):
     by: tuple[str, ...] | None = None
     measures: tuple[str | int, ...] | None = None
 
-    def head(self, world: World) -> wire.ByGroupHeader:
+    def head(self, world: CaseState) -> wire.ByGroupHeader:
         """Return the header, without the array header of the predictions."""
         about = world.about(self.deployment)
         if not about.groups:
@@ -104,7 +104,7 @@ class ByGroup(Predicted):
         plain = "selection_rate" if self.predictions.are_decisions else "scoring_rate"
         return (plain,) if self.measures is None else self.measures
 
-    def check_answer(self, world: World, request: Asked, seen: Seen) -> Result:
+    def check_answer(self, world: CaseState, request: SentRequest, seen: CallResult) -> Result:
         """Check an answer, enter its cost, and return its noise."""
         answer, header = seen.messages[0], request.header
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
@@ -114,7 +114,9 @@ class ByGroup(Predicted):
             raise NotRun("needs the table of who is in which group")
         predictions = self.in_the_order_of_the_deal(world, request)
         if answer.release.least_share != world.about(self.deployment).least_share:
-            raise Violation(f"an answer has the least share {answer.release.least_share}, which is not the policy's")
+            raise ProtocolViolation(
+                f"an answer has the least share {answer.release.least_share}, which is not the policy's"
+            )
         if answer.release.rows:
             uniform, exact, noise = _look_at_rows(answer.release, header, counted, predictions)
         else:
@@ -138,7 +140,7 @@ def number_of(measure: str | int) -> int:
     return measure if isinstance(measure, int) else wire.Measure.Value(f"MEASURE_{measure.upper()}")
 
 
-def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> list[tuple[Array, Array, float]]:
+def _look(release: Any, header: Any, counted: KnownGroups, predictions: Array) -> list[tuple[Array, Array, float]]:
     """Check an answer's form; return each table's noise, exact numbers, shape (rows, groups), and rate."""
     models, whole, by = len(predictions), list(header.measures), list(header.by)
     likely = next((name for name in by if name in counted.likely), None)
@@ -146,7 +148,7 @@ def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> li
     sums = len(measures) < len(whole)
     groups = _groups(release, header, counted)
     if sorted(model for table in release.tables for model in table.models) != list(range(models)):
-        raise Violation("not every model is in one table")
+        raise ProtocolViolation("not every model is in one table")
     share, found = (0.5 if sums else 1.0), []
     for table in release.tables:
         own = predictions[list(table.models)]
@@ -164,13 +166,13 @@ def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> li
         _require_rate(table.rate, part / 2)
         found.append((_noise(counts, exact, table.rate), exact, table.rate))
     if release.HasField("sums") != sums:
-        raise Violation("sums of scores are told if and only if the mean score was asked for")
+        raise ProtocolViolation("sums of scores are told if and only if the mean score was asked for")
     if sums:
         told = release.sums
         _require_rate(told.rate, (1 - share) * header.epsilon / models * _STEP)
         totals = calls.numbers(told.totals, "totals", models, "model")
         if told.people != predictions.shape[1] or not np.allclose(totals, predictions.sum(axis=1), rtol=1e-12):
-            raise Violation("totals of scores are not those of the predictions")
+            raise ProtocolViolation("totals of scores are not those of the predictions")
         steps, cells = np.rint((predictions - 0.5) / _STEP), counted.cells(by)
         exact = np.stack([np.bincount(cells, row, groups) for row in steps])
         noisy = calls.array(told.sums, "sums").astype(np.float64) / _STEP
@@ -179,7 +181,7 @@ def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> li
     return found
 
 
-def _products(counted: Counted, by: list[str], likely: str, inside: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _products(counted: KnownGroups, by: list[str], likely: str, inside: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Return each stratum's sums of probabilities, in units: of people with unknown values, and of the others."""
     q, own, others = counted.likely[likely], counted.codes[likely], [name for name in by if name != likely]
     values, rest = q.shape[1], counted.cells(others) if others else np.zeros(len(q), np.intp)
@@ -193,19 +195,21 @@ def _products(counted: Counted, by: list[str], likely: str, inside: NDArray[np.b
     return pairs.reshape(len(inside), -1), golden.reshape(len(inside), -1)
 
 
-def _groups(release: Any, header: Any, counted: Counted) -> int:
+def _groups(release: Any, header: Any, counted: KnownGroups) -> int:
     """Return the number of groups of an answer, which must name the requested attributes, values and measures."""
     asked = {name: list(counted.values[name]) for name in header.by}
     groups = math.prod(map(len, asked.values()))
     if release.groups != groups:
-        raise Violation(f"an answer is about {release.groups} groups; there are {groups}")
+        raise ProtocolViolation(f"an answer is about {release.groups} groups; there are {groups}")
     if [(each.name, list(each.values)) for each in release.by] != list(asked.items()):
-        raise Violation("an answer names other groups than were asked for")
+        raise ProtocolViolation("an answer names other groups than were asked for")
     sample = {name: int((counted.codes[name] >= 0).sum()) if name in counted.likely else 0 for name in header.by}
     if {each.name: each.golden for each in release.by} != sample:
-        raise Violation("an answer does not say of how many people an attribute is known that it has by probabilities")
+        raise ProtocolViolation(
+            "an answer does not say of how many people an attribute is known that it has by probabilities"
+        )
     if list(release.measures) != list(header.measures):
-        raise Violation("an answer names other measures than were asked for")
+        raise ProtocolViolation("an answer names other measures than were asked for")
     return groups
 
 
@@ -215,16 +219,16 @@ def _unlike(exact: Array) -> Array:
     return apart
 
 
-def _look_at_rows(release: Any, header: Any, counted: Counted, predictions: Array) -> tuple[Array, Array, Array]:
+def _look_at_rows(release: Any, header: Any, counted: KnownGroups, predictions: Array) -> tuple[Array, Array, Array]:
     """Check the form of rows; return uniform numbers, the exact number that each hides, and the noise."""
     measures, cells = list(header.measures), counted.cells(list(header.by))
     groups = _groups(release, header, counted)
     if release.tables or release.HasField("sums"):
-        raise Violation("an answer has rows, and tables or sums too")
+        raise ProtocolViolation("an answer has rows, and tables or sums too")
     looked, values = _valued(measures, counted.labels, predictions)
     inside = [(calls.array(part.base, "base")[:, np.newaxis] == looked).all(axis=0) for part in release.rows]
     if not (np.sum(inside, axis=0) == 1).all() or not all(here.any() for here in inside):
-        raise Violation("not everybody is in one part")
+        raise ProtocolViolation("not everybody is in one part")
     found: tuple[list[Array], ...] = ([], [], [])
     for part, here in zip(release.rows, inside, strict=True):
         steps, reaches = _steps(part, values[:, here], looked[:, here][:, 0]), np.array(part.reach, np.float64)
@@ -234,7 +238,7 @@ def _look_at_rows(release: Any, header: Any, counted: Counted, predictions: Arra
         dimensions = len(steps) * (groups - 1)
         farthest = (dimensions + _FARTHEST * (1 + math.sqrt(dimensions))) / part.rate + 1
         if (np.abs(noise).sum(axis=1) > 2 * farthest * reaches).any():
-            raise Violation("a row is farther from the exact one than noise of its rate ever is")
+            raise ProtocolViolation("a row is farther from the exact one than noise of its rate ever is")
         uniform, of_size = group_law.uniform_of_ball(noise, part.rate, reaches)
         # Sizes of rows and of the ball hide no exact number.
         hidden = np.pad(_unlike(exact), ((0, 0), (0, 2)))
@@ -264,44 +268,44 @@ def _steps(part: Any, values: Array, looked: NDArray[Any]) -> list[Array]:
     """Return what each person of a part adds to each row; measures of the same row must agree."""
     reaches, found = list(part.reach), {0: np.ones(values.shape[1])}
     if not len(part.row) == len(part.offset) == len(part.slope) == len(values) or reaches[:1] != [1]:
-        raise Violation("what is told of rows does not fit the measures, or they do not begin with people")
+        raise ProtocolViolation("what is told of rows does not fit the measures, or they do not begin with people")
     for row, offset, slope, added, looks in zip(part.row, part.offset, part.slope, values, looked, strict=True):
         if not looks:
             continue
         if row == 0 or row >= len(reaches):
             if row or (added != offset).any():
-                raise Violation("a measure of which people count unlike numbers has no row")
+                raise ProtocolViolation("a measure of which people count unlike numbers has no row")
             continue
         if abs(slope) * (reaches[row] > 1) > _STEP:
-            raise Violation("scores are rounded more coarsely than to 2^-16")
+            raise ProtocolViolation("scores are rounded more coarsely than to 2^-16")
         whole = (added - offset) / (slope * reaches[row]) * reaches[row]
         steps = np.rint(whole)
         if (np.abs(steps) > reaches[row]).any() or (reaches[row] == 1 and np.abs(whole - steps).max() > _NEAR):
-            raise Violation("people count more than a row reaches, or not what a measure adds up")
+            raise ProtocolViolation("people count more than a row reaches, or not what a measure adds up")
         if not np.array_equal(found.setdefault(row, steps), steps):
-            raise Violation("one row is told to be two")
+            raise ProtocolViolation("one row is told to be two")
     if sorted(found) != list(range(len(reaches))):
-        raise Violation("a row is of no measure")
+        raise ProtocolViolation("a row is of no measure")
     return [found[row] for row in range(len(reaches))]
 
 
 def _noise(released: NDArray[Any], exact: Array, rate: float) -> Array:
     """Return released numbers less exact ones: whole numbers whose rows sum to 0."""
     if released.shape != exact.shape:
-        raise Violation(f"a table has the shape {released.shape}; it should be {exact.shape}")
+        raise ProtocolViolation(f"a table has the shape {released.shape}; it should be {exact.shape}")
     noise: Array = released.astype(np.float64) - exact
     if (noise != np.rint(noise)).any():
-        raise Violation("counts are no whole numbers")
+        raise ProtocolViolation("counts are no whole numbers")
     if noise.sum(axis=1).any():
-        raise Violation("the counts of a stratum do not sum up to its people")
+        raise ProtocolViolation("the counts of a stratum do not sum up to its people")
     if np.abs(noise).max() * rate > _FARTHEST:
-        raise Violation("a count is farther from the exact one than noise of its rate ever is")
+        raise ProtocolViolation("a count is farther from the exact one than noise of its rate ever is")
     return noise
 
 
 def _require_rate(rate: float, allowed: float) -> None:
     if not allowed * (1 - _SLACK) <= rate <= allowed:
-        raise Violation(f"noise has the rate {rate!r}; epsilon buys one of {allowed!r} or a little less")
+        raise ProtocolViolation(f"noise has the rate {rate!r}; epsilon buys one of {allowed!r} or a little less")
 
 
 def _questions(measures: list[int], labels: NDArray[np.uint8], models: Array) -> tuple[Array, Array]:
@@ -326,10 +330,12 @@ def _strata(base: NDArray[Any], hits: NDArray[Any], questions: tuple[Array, Arra
     """Return the members of each stratum, shape (strata, people): all questions treat them alike."""
     (looked, hit), strata = questions, base.shape[1] if base.ndim == 2 else -1
     if base.shape != (len(looked), strata) or hits.shape != base.shape:
-        raise Violation(f"strata of the shapes {base.shape} and {hits.shape} do not fit {len(looked)} questions")
+        raise ProtocolViolation(
+            f"strata of the shapes {base.shape} and {hits.shape} do not fit {len(looked)} questions"
+        )
     inside: NDArray[np.bool_] = np.ones((max(strata, 1), looked.shape[1]), np.bool_)
     for told, known in ((base, looked), (hits, hit)):
         inside &= (told.T[:, :, np.newaxis] == known[np.newaxis]).all(axis=1)
     if not (inside.sum(axis=0) == 1).all():
-        raise Violation("not everybody is in one stratum")
+        raise ProtocolViolation("not everybody is in one stratum")
     return inside

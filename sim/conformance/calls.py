@@ -66,12 +66,12 @@ _SILENT = {
 """Statuses with which a call may fail without a reason, before the service itself could refuse it."""
 
 
-class Violation(Exception):
+class ProtocolViolation(Exception):
     """An act of a server or a client that the protocol forbids; every check raises it. The text is for people."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class CallResult:
     """Everything that a caller sees of one call.
 
     `reason` is the catalogue's name, empty if the call was not refused for a reason; `trailing` the trailing metadata,
@@ -165,7 +165,7 @@ def start(
     return called(method).future(request, timeout=seconds, metadata=metadata)
 
 
-def finish(method: str, call: Any) -> Seen:
+def finish(method: str, call: Any) -> CallResult:
     """Wait for a call's end, and return everything that came back."""
     try:
         _, response, _, streams_out = method_types(method)
@@ -175,18 +175,18 @@ def finish(method: str, call: Any) -> Seen:
     try:
         answers.extend(call if streams_out else [call.result()])
     except grpc.FutureCancelledError:
-        return Seen(grpc.StatusCode.CANCELLED, "", "", ())
+        return CallResult(grpc.StatusCode.CANCELLED, "", "", ())
     except grpc.RpcError as failed:
         _require_quiet(call.initial_metadata(), ())
         return _refusal(method, failed)
     if kept := _kept(call.trailing_metadata()):
-        raise Violation(f"an answer came with metadata that nobody asked for: {_keys(kept)}")
+        raise ProtocolViolation(f"an answer came with metadata that nobody asked for: {_keys(kept)}")
     if call.details():
-        raise Violation("an answer came with a text beside it")
+        raise ProtocolViolation("an answer came with a text beside it")
     _require_quiet(call.initial_metadata(), ())
     told = (_decoded(response, data) for data in answers)
     # Every request for gaps gets an answer, by itself or within another message.
-    return Seen(grpc.StatusCode.OK, "", "", (), tuple(getattr(message, "answer", message) for message in told))
+    return CallResult(grpc.StatusCode.OK, "", "", (), tuple(getattr(message, "answer", message) for message in told))
 
 
 def array(message: Any, what: str) -> NDArray[Any]:
@@ -194,44 +194,46 @@ def array(message: Any, what: str) -> NDArray[Any]:
     try:
         return arrays.from_message(message)
     except arrays.ArrayError as error:
-        raise Violation(f"{what}: {error}") from None
+        raise ProtocolViolation(f"{what}: {error}") from None
 
 
 def numbers(message: Any, what: str, count: int, item: str) -> NDArray[np.float64]:
     """Return an answer's array of `count` float64 numbers, one for each `item`; raise Violation if it differs."""
     values = array(message, what)
     if values.dtype != np.float64 or values.shape != (count,):
-        raise Violation(f"{what}: must be one float64 a {item}, not {values.dtype} of shape {values.shape}")
+        raise ProtocolViolation(f"{what}: must be one float64 a {item}, not {values.dtype} of shape {values.shape}")
     return values.astype(np.float64, copy=False)
 
 
-def _refusal(method: str, failed: Any) -> Seen:
+def _refusal(method: str, failed: Any) -> CallResult:
     status, details, trailing = failed.code(), failed.details() or "", _kept(failed.trailing_metadata())
     errors = [value for key, value in trailing if key == METADATA_KEY]
     if not errors:
         if status not in _SILENT:
-            raise Violation(f"a call failed as {status.name} without one of the protocol's reasons ({details})")
+            raise ProtocolViolation(f"a call failed as {status.name} without one of the protocol's reasons ({details})")
         _require_quiet(trailing, ())
-        return Seen(status, details, "", trailing)
+        return CallResult(status, details, "", trailing)
     _require_quiet(trailing, (METADATA_KEY,))
     if len(errors) != 1:
-        raise Violation("a refusal came with several reasons")
+        raise ProtocolViolation("a refusal came with several reasons")
     tells = NUMBERS.get(method.strip("/").partition("/")[0])
     error = _decoded(error_pb2.Error if tells is None else error_pb2.AuditError, errors[0])
     if error.reason not in CATALOGUE:
-        raise Violation(f"a refusal has the reason {error.reason}, which the protocol does not know")
+        raise ProtocolViolation(f"a refusal has the reason {error.reason}, which the protocol does not know")
     reason = error_pb2.Reason.Name(error.reason).removeprefix("REASON_")
     if (status, details) != CATALOGUE[error.reason]:
         expected, sentence = CATALOGUE[error.reason]
-        raise Violation(
+        raise ProtocolViolation(
             f"{reason} came as {status.name} with the text {details!r}, not as {expected.name} with {sentence!r}"
         )
     numbers = tuple((field.name, value) for field, value in error.ListFields() if field.name != "reason")
     expected_numbers = (tells or {}).get(reason, ())
     if tuple(name for name, _ in numbers) != expected_numbers:
         told = ", ".join(name for name, _ in numbers)
-        raise Violation(f"{reason} came with {told or 'no number'}, not with {', '.join(expected_numbers) or 'none'}")
-    return Seen(status, details, reason, trailing, numbers=numbers)
+        raise ProtocolViolation(
+            f"{reason} came with {told or 'no number'}, not with {', '.join(expected_numbers) or 'none'}"
+        )
+    return CallResult(status, details, reason, trailing, numbers=numbers)
 
 
 def _kept(metadata: Any) -> Metadata:
@@ -252,7 +254,7 @@ def _is_transport(key: str, value: str | bytes) -> bool:
 def _require_quiet(metadata: Any, allowed: tuple[str, ...]) -> None:
     told = [pair for pair in _kept(metadata) if pair[0] not in allowed]
     if told:
-        raise Violation(f"a call came back with metadata that nobody asked for: {_keys(told)}")
+        raise ProtocolViolation(f"a call came back with metadata that nobody asked for: {_keys(told)}")
 
 
 def _keys(metadata: Iterable[tuple[str, Any]]) -> str:
@@ -263,11 +265,13 @@ def _decoded(kind: Any, data: Any) -> Any:
     try:
         message = kind.FromString(bytes(data))
     except DecodeError:
-        raise Violation(f"what came back is no {kind.DESCRIPTOR.name}") from None
+        raise ProtocolViolation(f"what came back is no {kind.DESCRIPTOR.name}") from None
     known = kind.FromString(bytes(data))
     known.DiscardUnknownFields()
     if known.ByteSize() != message.ByteSize():
-        raise Violation(f"{kind.DESCRIPTOR.name} came with fields that the protocol does not know")
+        raise ProtocolViolation(f"{kind.DESCRIPTOR.name} came with fields that the protocol does not know")
     if message.SerializeToString(deterministic=True) != bytes(data):
-        raise Violation(f"{kind.DESCRIPTOR.name} came in other bytes than its fields have: in another order, or twice")
+        raise ProtocolViolation(
+            f"{kind.DESCRIPTOR.name} came in other bytes than its fields have: in another order, or twice"
+        )
     return message

@@ -18,7 +18,7 @@ from sim.conformance.world import Service
 SHIPPED = Path(__file__).with_name("cases")
 
 
-class Case(Words):
+class ConformanceCase(Words):
     """One numbered check: a letter for what is tested, and three digits.
 
     `sentence` is quoted verbatim from a page in docs/: it is what is tested. `subject` is the file's name. With
@@ -38,9 +38,9 @@ class Case(Words):
     steps: tuple[Step, ...] = Field(min_length=1)
 
 
-def read(kind: str, folders: Iterable[Path] = ()) -> list[Case]:
+def read(kind: str, folders: Iterable[Path] = ()) -> list[ConformanceCase]:
     """Read the shipped cases of one kind, a folder of ``cases/``, and the ``*.toml`` of other folders, by number."""
-    found: dict[str, Case] = {}
+    found: dict[str, ConformanceCase] = {}
     for folder in (SHIPPED / kind, *folders):
         paths = sorted(folder.glob("*.toml"))
         if not paths:
@@ -53,7 +53,7 @@ def read(kind: str, folders: Iterable[Path] = ()) -> list[Case]:
     return [found[number] for number in sorted(found)]
 
 
-def _read(path: Path) -> Iterator[Case]:
+def _read(path: Path) -> Iterator[ConformanceCase]:
     try:
         values = toml.loads(read_text(path))
     except toml.TomlError as error:
@@ -62,7 +62,7 @@ def _read(path: Path) -> Iterator[Case]:
         raise ConformanceError(f"{path}: a file of cases has [[case]] sections and nothing else")
     for entry in values["case"]:
         try:
-            yield Case.model_validate({"subject": path.stem, **entry})
+            yield ConformanceCase.model_validate({"subject": path.stem, **entry})
         except ValidationError as error:
             raise ConformanceError(f"{path}: {_first(entry, error)}") from None
 

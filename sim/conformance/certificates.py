@@ -17,7 +17,7 @@ _PEM = serialization.Encoding.PEM
 _DAYS = 30
 
 
-class Authority:
+class LaxAuthority:
     """An authority that signs any certificate. Nobody reads its common name."""
 
     def __init__(self, name: str) -> None:

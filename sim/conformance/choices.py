@@ -25,22 +25,22 @@ from fairwall.laws.low_rank import best_split
 from fairwall.laws.metric import find_metric, stratum
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.proposal import TEST_SHARE, proposed_size
-from fairwall.laws.purchases import Purchase, disadvantaged_among, merged, planned, seen_by
+from fairwall.laws.purchases import CellPurchase, disadvantaged_among, merged, planned, seen_by
 from fairwall.laws.response import turning_probability
 from fairwall.laws.selection import sparse_vector, unsigned
 from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.laws.values import part_values
 from fairwall.rpc import arrays
 from sim.conformance import bounds, law
-from sim.conformance.audits import Audit, Searched
-from sim.conformance.calls import Seen, Violation
-from sim.conformance.dependence import Batch, require_nothing_depends
+from sim.conformance.audits import AuditStep, Searched
+from sim.conformance.calls import CallResult, ProtocolViolation
+from sim.conformance.dependence import AnsweredBatch, require_nothing_depends
 from sim.conformance.promise import Array, Known, cdf
 from sim.conformance.services import on
-from sim.conformance.target import People
+from sim.conformance.target import KnownPeople
 from sim.conformance.unseen_law import with_totals
 from sim.conformance.vocabulary import Predictions, Words
-from sim.conformance.world import PLACES, World
+from sim.conformance.world import PLACES, CaseState
 
 _THRESHOLD, _POSITIVES = 0.1, 3
 """Threshold for gaps of a policy's sparse vector, and the most answers above it."""
@@ -52,7 +52,7 @@ _P = 1e-12
 
 
 def _ask(
-    world: World,
+    world: CaseState,
     rows: NDArray[Any],
     name: str,
     *,
@@ -62,22 +62,22 @@ def _ask(
     by: str = "",
     epsilon: float,
     candidates: Searched | None = None,
-) -> Seen:
+) -> CallResult:
     """Request a batch of any predictions, which must be answered, and check all but its noise."""
     own = {"caller": caller, "deployment": deployment, "metric": metric, "by": by, "epsilon": epsilon}
     searched, count = candidates, Predictions(models=len(rows))
-    asked = Audit(do="audit", id=f"{name}-{world.step}", candidates=searched, predictions=count, **own)
+    asked = AuditStep(do="audit", id=f"{name}-{world.step}", candidates=searched, predictions=count, **own)
     step = on(world.service, asked)
     world.open_account(caller, deployment)
     asked = step.asked_about(world, np.asarray(rows, np.float64))
-    seen: Seen = step.ask(world, asked)
+    seen: CallResult = step.ask(world, asked)
     step.expect.check_end(seen)
     # Checks everything about the answer but its noise.
     step.check_answer(world, asked, seen)
     return seen
 
 
-def _gaps(seen: Seen) -> Array:
+def _gaps(seen: CallResult) -> Array:
     return _numbers(seen.messages[0].gaps)
 
 
@@ -89,11 +89,11 @@ def _drawn_between(low: Array, high: Array) -> Array:
     return low + (high - low) * np.random.default_rng().random(np.shape(low))
 
 
-def _alike(world: World, models: int) -> Array:
+def _alike(world: CaseState, models: int) -> Array:
     return np.full((models, world.about().people), 0.5)
 
 
-def _of_group(world: World, models: int) -> Array:
+def _of_group(world: CaseState, models: int) -> Array:
     return np.tile(world.people().protected == 1, (models, 1)).astype(np.float64)
 
 
@@ -107,7 +107,7 @@ class Verdicts(Words):
     metric: str = "sp"
     fair: bool = True
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request verdicts, and test the places of the first and the last yes."""
         people, gap = world.people(), 0.0 if self.fair else 1.0
         size = int(stratum(self.metric, people.labels).sum())
@@ -123,7 +123,9 @@ class Verdicts(Words):
             answers = _gaps(_ask(world, rows, name, metric=self.metric, epsilon=self.epsilon))
             found.append([self._number(answers, kth, yes) for kth in (1, _POSITIVES)])
         for column in np.array(found).T:
-            require_nothing_depends([Batch({"caller": ""}, np.array([c]), np.zeros(1), np.zeros(1)) for c in column])
+            require_nothing_depends(
+                [AnsweredBatch({"caller": ""}, np.array([c]), np.zeros(1), np.zeros(1)) for c in column]
+            )
 
     def _number(self, answers: Array, kth: int, yes: Array) -> float:
         from scipy.stats import binom
@@ -132,14 +134,14 @@ class Verdicts(Words):
         silent = np.flatnonzero(np.isnan(answers))
         stop = places[_POSITIVES - 1] + 1 if len(places) >= _POSITIVES else len(answers)
         if not np.isin(answers[:stop], (0, 1)).all() or not np.array_equal(silent, np.arange(stop, len(answers))):
-            raise Violation("a sparse vector says yes or no up to its last yes, and nothing after")
+            raise ProtocolViolation("a sparse vector says yes or no up to its last yes, and nothing after")
         at = int(places[kth - 1]) + 1 if len(places) >= kth else len(answers) + 1
         before = float(np.mean(binom.sf(kth - 1, at - 1, yes)))
         until = 1.0 if at > len(answers) else float(np.mean(binom.sf(kth - 1, at, yes)))
         return float(2 * _drawn_between(np.array(before), np.array(until)) - 1)
 
 
-class Choices(Words):
+class ChoiceStep(Words):
     """A step that requests the fairest model repeatedly; that at `place` (-1: all) has no gap, others the largest."""
 
     do: Literal["choices"]
@@ -149,7 +151,7 @@ class Choices(Words):
     metric: str = "sp"
     place: int = 0
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request choices, and count them."""
         size = int(stratum(self.metric, world.people().labels).sum())
         sensitivity = global_sensitivity(unsigned(self.metric), size, minimum_group=world.about().minimum_group)
@@ -165,7 +167,7 @@ class Choices(Words):
             name = f"choices-{self.epsilon}-{self.place}-{self.models}-{number}"
             answers = _gaps(_ask(world, rows, name, metric=self.metric, epsilon=self.epsilon))
             if sorted(answers) != [0.0] * (self.models - 1) + [1.0]:
-                raise Violation("a choice is 1 for one model and 0 for all others")
+                raise ProtocolViolation("a choice is 1 for one model and 0 for all others")
             chosen[number] = int(np.argmax(answers))
         _require_rate(int((chosen == watched).sum()), self.calls, likely, "the model without a gap was chosen")
         # All models with the same gap are equally likely.
@@ -182,7 +184,7 @@ class NoisyAttributes(Words):
     callers: tuple[str, ...]
     epsilon: float
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request answers, and test which attributes were flipped."""
         truth, size, least = world.people().protected, world.about().people, world.about().minimum_group
         probability = turning_probability(self.epsilon)
@@ -190,22 +192,22 @@ class NoisyAttributes(Words):
         for caller in self.callers:
             first = _ask(world, np.eye(size), "each", caller=caller, epsilon=self.epsilon)
             if first.messages[0].epsilon_charged != self.epsilon:
-                raise Violation("an account's first batch was not charged")
+                raise ProtocolViolation("an account's first batch was not charged")
             answers = _gaps(first)
             noisy = (answers > 0).astype(np.uint8)
             known = np.clip((noisy.sum() - size * probability) / (1 - 2 * probability), 1, size - 1)
             # No gap is larger than between the smallest allowed groups.
             expected = np.clip(np.where(noisy == 1, 1 / known, -1 / (size - known)), -1 / least, 1 / least)
             if not np.allclose(answers, expected, rtol=0, atol=1e-9):
-                raise Violation("answers do not follow from noisy attributes")
+                raise ProtocolViolation("answers do not follow from noisy attributes")
             again = _ask(world, np.eye(size), "again", caller=caller, epsilon=self.epsilon / 2)
             if again.messages[0].epsilon_charged != 0 or not np.array_equal(_gaps(again), answers):
-                raise Violation("an account was not answered from the noisy attributes that it has bought")
+                raise ProtocolViolation("an account was not answered from the noisy attributes that it has bought")
             turned = noisy != truth
             low = np.where(turned, 0.0, probability)
             high = np.where(turned, probability, 1.0)
             centred = 2 * _drawn_between(low, high) - 1
-            batches.append(Batch({"caller": caller}, centred, truth.astype(np.float64) * 2 - 1, answers))
+            batches.append(AnsweredBatch({"caller": caller}, centred, truth.astype(np.float64) * 2 - 1, answers))
         require_nothing_depends(batches)
 
 
@@ -217,7 +219,7 @@ class NoisySizes(Words):
     epsilon: float
     metric: str = "sp"
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request answers, and test the noise on the counts."""
         about, people = world.about(), world.people()
         inside = stratum(self.metric, people.labels)
@@ -235,13 +237,13 @@ class NoisySizes(Words):
             answer = float(_gaps(_ask(world, rows, "tells", caller=caller, metric=self.metric, epsilon=2.0**19))[0])
             place = int(np.argmin(np.abs(told - answer)))
             if abs(told[place] - answer) > 1e-3:
-                raise Violation(f"an answer of {answer:.4g} does not follow from any noisy count")
+                raise ProtocolViolation(f"an answer of {answer:.4g} does not follow from any noisy count")
             name = "unseen" if world.service in PLACES else about.mechanism
             low, high = self._ends(name, about.batch_delta, int(sizes[place]), n0)
             # The first and the last size include all noise beyond them.
             low, high = low if place else 0.0, high if place < len(sizes) - 1 else 1.0
             centred = 2 * _drawn_between(np.array([low]), np.array([high])) - 1
-            batches.append(Batch({"caller": caller}, centred, np.zeros(1), np.zeros(1)))
+            batches.append(AnsweredBatch({"caller": caller}, centred, np.zeros(1), np.zeros(1)))
         require_nothing_depends(batches)
 
     def _ends(self, mechanism: str, delta: float, size: int, n0: int) -> tuple[float, float]:
@@ -278,7 +280,7 @@ class NoisySums(Words):
     name: str = "sums"
     mechanism: str = ""
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request answers, and test their noise."""
         about, people, rng = world.about(), world.people(), np.random.default_rng(5)
         mechanism = self.mechanism or about.mechanism
@@ -320,7 +322,7 @@ class NoisySums(Words):
                 gaussian = Gaussian(gaussian_scales(models, multiplier, size_known=True).sums * per_person)
                 centred = 2 * cdf(errors, gaussian) - 1
             asked = {"caller": caller, "metric": metric, "models": models}
-            batches.append(Batch(asked, centred, exact[: len(centred)], answers[: len(centred)]))
+            batches.append(AnsweredBatch(asked, centred, exact[: len(centred)], answers[: len(centred)]))
             low, high = (_numbers(getattr(seen.messages[0], end)) for end in ("low", "high"))
             wanted += models
             told += int((~np.isnan(low)).sum())
@@ -331,9 +333,9 @@ class NoisySums(Words):
             nearer += float(np.sum(np.abs((low + high) / 2 - exact) - np.abs(answers - exact) / 2))
         require_nothing_depends(batches)
         if told != wanted:
-            raise Violation("an answer of noisy counts has no interval")
+            raise ProtocolViolation("an answer of noisy counts has no interval")
         if nearer < 0:
-            raise Violation("intervals do not lie around their answers: they tell what the noise was to hide")
+            raise ProtocolViolation("intervals do not lie around their answers: they tell what the noise was to hide")
         share = min(float(np.average(held, weights=sizes)), 0.95)
         _require_rate(round(share * sum(sizes)), sum(sizes), 0.95, "an interval held the exact gap")
 
@@ -368,7 +370,7 @@ class Silence(Words):
     epsilon: float
     metric: str = "sp"
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request answers, and count those with numbers."""
         about, people = world.about(), world.people()
         inside = stratum(self.metric, people.labels)
@@ -385,7 +387,7 @@ class Silence(Words):
             name = f"silence-{self.epsilon}-{number}"
             answers = _gaps(_ask(world, _alike(world, 2), name, metric=self.metric, epsilon=self.epsilon))
             if np.isnan(answers).any() != np.isnan(answers).all():
-                raise Violation("some answers of a batch are numbers, and others are not")
+                raise ProtocolViolation("some answers of a batch are numbers, and others are not")
             answered += not np.isnan(answers).any()
         _require_rate(answered, self.calls, likely, "the test was passed")
 
@@ -405,7 +407,7 @@ class NoisyCells(Words):
     epsilon: float
     candidates: int = 0
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request answers, and test the noise in the cells."""
         batches, parts = [], self._parts()
         rows = {by: self._model(world.people(by=by)) for by in self.by}
@@ -420,14 +422,16 @@ class NoisyCells(Words):
                     own: dict[str, Any] = {"caller": caller, "by": by, "candidates": searched, "epsilon": epsilon}
                     seen = _ask(world, asked, f"cells-{by}-{metric}", metric=metric, **own)
                     if seen.messages[0].epsilon_charged != (0 if number else self.epsilon):
-                        raise Violation("the first batch by a column is charged, and no later one of the same cells")
+                        raise ProtocolViolation(
+                            "the first batch by a column is charged, and no later one of the same cells"
+                        )
                     told.append(_gaps(seen)[0])
                 batches.append(self._batch(caller, by, np.array(told), drawn[by]))
         require_nothing_depends(batches)
         of = {by: np.concatenate([each.centred for each in batches if each.asked["by"] == by]) for by in self.by}
         for one, other in itertools.combinations(self.by, 2):
             if bounds.is_unlikely_product(of[one], of[other], _P):
-                raise Violation(f"noise by {one} goes with that by {other}")
+                raise ProtocolViolation(f"noise by {one} goes with that by {other}")
 
     def _parts(self) -> list[float]:
         """Return the epsilon of each round: a search of many models has three, with all, eight and two models left."""
@@ -437,7 +441,7 @@ class NoisyCells(Words):
     def _asked(self, row: Array, number: int) -> Array:
         return np.tile(row, (3 if number else max(self.candidates, 1), 1))
 
-    def _model(self, people: People) -> Array:
+    def _model(self, people: KnownPeople) -> Array:
         """Return a model that accepts unlike shares of the groups: with equal shares many counts would give no gap."""
         rows = np.full((1, len(people.labels)), 0.5)
         for label in (0, 1):
@@ -446,7 +450,7 @@ class NoisyCells(Words):
             rows[0, inside] = np.isin(inside, [*own[: 2 * len(own) // 3], *other[: len(other) // 8]])
         return rows
 
-    def _drawn(self, world: World, rows: Array, by: str, parts: list[float]) -> Array:
+    def _drawn(self, world: CaseState, rows: Array, by: str, parts: list[float]) -> Array:
         """Return simulated answers of a sound server, shape (draws, metrics), from noisy counts of public cells."""
         about, people, rng = world.about(), world.people(by=by), np.random.default_rng()
         asked = [
@@ -464,17 +468,17 @@ class NoisyCells(Words):
             row[:] = [_answer_of_cells(batch, bought, about.minimum_group) for batch in asked]
         return found
 
-    def _batch(self, caller: str, by: str, answers: Array, drawn: Array) -> Batch:
+    def _batch(self, caller: str, by: str, answers: Array, drawn: Array) -> AnsweredBatch:
         """Return the ranks of answers among simulated ones, as numbers that are uniform on [-1, 1]."""
         below, alike = (each.sum(axis=0) for each in (drawn < answers - _ALIKE, np.abs(drawn - answers) <= _ALIKE))
         ranks = (below + np.random.default_rng().random(len(answers)) * (alike + 1)) / (len(drawn) + 1)
-        return Batch({"caller": caller, "by": by}, 2 * ranks - 1, np.zeros(len(answers)), answers)
+        return AnsweredBatch({"caller": caller, "by": by}, 2 * ranks - 1, np.zeros(len(answers)), answers)
 
 
 _ANSWERS, _ALIKE = 1_000, 1e-7
 
 
-def _answer_of_cells(batch: AskedBatch, purchases: list[Purchase], least: int) -> float:
+def _answer_of_cells(batch: AskedBatch, purchases: list[CellPurchase], least: int) -> float:
     """Return the answer about the first model, for a metric of one stratum: see `fairwall.laws.posterior`."""
     (stratum,) = batch.strata
     n, seen = stratum.people, seen_by(merged(purchases), stratum)
@@ -502,12 +506,12 @@ class Follows(Words):
     epsilon: float
     models: int = 8
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Buy, request free answers, and compare them."""
         people, rng = world.about(self.deployment).people, np.random.default_rng(6)
         rows = [(rng.random((self.models, people)) < share).astype(np.float64) for share in (0.5, 0.3)]
         if not self.again and self._ask(world, "buys", "sp", rows[0], self.epsilon)[1] != self.epsilon:
-            raise Violation("an account's first batch was not charged")
+            raise ProtocolViolation("an account's first batch was not charged")
         kept: dict[str, Array] = world.kept.setdefault(self.again or self.name or f"follows-{world.step}", {})
         free = 0
         for number, (metric, place) in enumerate(_QUESTIONS + _QUESTIONS):
@@ -515,11 +519,11 @@ class Follows(Words):
             answers, charged = self._ask(world, f"free-{number}", metric, rows[place], spends)
             free += charged == 0
             if charged == 0 and not np.array_equal(kept.setdefault(f"{metric} {place}", answers), answers):
-                raise Violation("what costs nothing was answered otherwise when it was asked for again")
+                raise ProtocolViolation("what costs nothing was answered otherwise when it was asked for again")
         if not free:
-            raise Violation("nothing was answered from what was bought")
+            raise ProtocolViolation("nothing was answered from what was bought")
 
-    def _ask(self, world: World, name: str, metric: str, rows: Array, epsilon: float) -> tuple[Array, float]:
+    def _ask(self, world: CaseState, name: str, metric: str, rows: Array, epsilon: float) -> tuple[Array, float]:
         own: dict[str, Any] = {"caller": self.caller, "deployment": self.deployment, "by": self.by}
         seen = _ask(world, rows, f"follows-{name}", metric=metric, epsilon=epsilon, **own)
         return _gaps(seen), seen.messages[0].epsilon_charged
@@ -542,7 +546,7 @@ class Revealed(Words):
     epsilon: float
     most: float
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request answers, guess from them, and count."""
         lost, right = world.people().protected == 0, []
         for caller in self.callers:
@@ -553,7 +557,7 @@ class Revealed(Words):
             right.append((np.mean(named[lost]) + np.mean(~named[~lost])) / 2)
         unsure = max(float(np.std(right, ddof=1)), _LEAST_SPREAD) / math.sqrt(len(right))
         if np.mean(right) - _SURE * unsure > self.most:
-            raise Violation(
+            raise ProtocolViolation(
                 f"whoever spends a batch on it names {np.mean(right):.1%} right; at most {self.most:.1%} may be"
             )
 
@@ -570,7 +574,7 @@ class NeverExact(Words):
     models: int = 20
     metrics: tuple[str, ...] = ("sp", "abs_eo", "fpr")
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request answers, and compare them."""
         rows = np.random.default_rng(9).random((self.models, world.about().people))
         met = list[bool]()
@@ -582,12 +586,12 @@ class NeverExact(Words):
                     name = f"never-{metric}-{epsilon}"
                     answers = _gaps(_ask(world, rows, name, caller=caller, metric=metric, epsilon=epsilon))
                     if np.mean(np.abs(answers - exact) < 1e-6) > 0.2:
-                        raise Violation(f"answers of {metric} at epsilon {epsilon:,g} are the exact gaps")
+                        raise ProtocolViolation(f"answers of {metric} at epsilon {epsilon:,g} are the exact gaps")
                     # Many answers are equal at a gap of 0, at the range's end, or from a few noisy whole numbers.
                     met += [np.array_equal(answers, other) for other in before if len(np.unique(answers)) > _FEW]
                     before.append(answers)
         if len(met) > _FEW and sum(met) > _MEET * len(met):
-            raise Violation(f"accounts were told the same {sum(met)} times of {len(met)}")
+            raise ProtocolViolation(f"accounts were told the same {sum(met)} times of {len(met)}")
 
 
 _FEW = 3
@@ -598,4 +602,4 @@ _MEET = 0.8
 def _require_rate(count: int, size: int, probability: float, what: str) -> None:
     """Demand an event's right frequency, by Chernoff's bound."""
     if size and size * bounds.divergence(count / size, probability) > math.log(2 / _P):
-        raise Violation(f"{what} {count} times of {size}; it should be in {probability:.3g} of them")
+        raise ProtocolViolation(f"{what} {count} times of {size}; it should be in {probability:.3g} of them")

@@ -14,11 +14,11 @@ from typing import Literal, Self
 from pydantic import Field
 
 from sim.conformance import clock, command, ids
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.command import Surroundings
-from sim.conformance.judge import Judge, Offer
+from sim.conformance.judge import Judge, OfferedTerms
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import NotRun, World
+from sim.conformance.world import CaseState, NotRun
 
 _SECONDS = 120.0
 
@@ -41,12 +41,12 @@ class Client(Words):
     lose: int = 0
     fails: str = "UNAVAILABLE"
     refuse: str = ""
-    offer: Offer = Offer()
+    offer: OfferedTerms = OfferedTerms()
     ends: Literal["answered", "unanswered", "any"] = "answered"
     audits: tuple[int, int] = (1, 1)
     silent: bool = False
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Start the client, wait for its end, and judge it."""
         if self.speaks == "TLS":
             judge, status = self._judged(world, Surroundings())
@@ -55,10 +55,10 @@ class Client(Words):
         with Deaf(self.speaks) as deaf:
             status = _status(world, deaf.address, Surroundings())
         if deaf.began and not all(first.startswith(_HANDSHAKE) for first in deaf.began):
-            raise Violation("it speaks plain text where TLS is refused")
+            raise ProtocolViolation("it speaks plain text where TLS is refused")
         self._check_end(status)
 
-    def _judged(self, world: World, inside: Surroundings) -> tuple[Judge, int]:
+    def _judged(self, world: CaseState, inside: Surroundings) -> tuple[Judge, int]:
         then = world.credentials(self.then_shows) if self.then_shows else None
         judge = Judge(
             world.subject.target.name,
@@ -74,20 +74,20 @@ class Client(Words):
 
     def _check(self, judge: Judge, status: int) -> None:
         if judge.faults:
-            raise Violation(judge.faults[0])
+            raise ProtocolViolation(judge.faults[0])
         if self.silent and judge.calls:
-            raise Violation("it called a server that is not the one it means")
+            raise ProtocolViolation("it called a server that is not the one it means")
         least, most = self.audits
         if not self.silent and not least <= len(judge.heard) <= most:
-            raise Violation(f"it sent {len(judge.heard)} audits; {least} to {most} were due")
+            raise ProtocolViolation(f"it sent {len(judge.heard)} audits; {least} to {most} were due")
         ids, asked = {heard.request_id for heard in judge.heard}, {heard.asked for heard in judge.heard}
         if not len(ids) == len(asked) == len(set(judge.heard)):
-            raise Violation("it sent the same request under another id, or another request under the same")
+            raise ProtocolViolation("it sent the same request under another id, or another request under the same")
         self._check_end(status)
 
     def _check_end(self, status: int) -> None:
         if self.ends != "any" and (status == 0) != (self.ends == "answered"):
-            raise Violation(f"it ended with status {status}, although it was {self.ends}")
+            raise ProtocolViolation(f"it ended with status {status}, although it was {self.ends}")
 
 
 class Clients(Words):
@@ -99,13 +99,13 @@ class Clients(Words):
     do: Literal["clients"]
     runs: int = Field(default=3, ge=2, le=5)
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Start the client repeatedly, and test its ids."""
         found = [self._ids(world, Surroundings()) for _ in range(self.runs)]
         ids.require_nameless(found, "a request id")
         ids.require_unguessable([*found, *self._at_once(world)])
 
-    def _at_once(self, world: World) -> list[str]:
+    def _at_once(self, world: CaseState) -> list[str]:
         with tempfile.TemporaryDirectory(prefix="fairwall-conformance-") as folder:
             try:
                 inside = clock.surroundings(Path(folder), frozen=True, machine=ids.MACHINE)
@@ -115,11 +115,11 @@ class Clients(Words):
                 return []
         ids.require_unguessable(found)
         if any(all(process in each for each in found) for process in clock.process_names()):
-            raise Violation("a request id tells the number of its process")
+            raise ProtocolViolation("a request id tells the number of its process")
         ids.require_nameless(found, "a request id")
         return found
 
-    def _ids(self, world: World, inside: Surroundings) -> str:
+    def _ids(self, world: CaseState, inside: Surroundings) -> str:
         step = Client(do="client")
         judge, status = step._judged(world, inside)
         step._check(judge, status)
@@ -165,7 +165,7 @@ class Deaf:
                     self.began[-1] += connection.recv(1 << 16)
 
 
-def _status(world: World, address: str, inside: Surroundings) -> int:
+def _status(world: CaseState, address: str, inside: Surroundings) -> int:
     own = world.subject.target.certificates / "developer-alice"
     places = {"{address}": address, "{credentials}": str(own)}
     told = Surroundings(variables={**_TOLD, **inside.variables})
@@ -173,6 +173,6 @@ def _status(world: World, address: str, inside: Surroundings) -> int:
     try:
         return process.wait(_SECONDS)
     except subprocess.TimeoutExpired:
-        raise Violation(f"it did not end within {_SECONDS:g} seconds") from None
+        raise ProtocolViolation(f"it did not end within {_SECONDS:g} seconds") from None
     finally:
         command.end(process, signal.SIGKILL)

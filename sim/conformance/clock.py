@@ -16,7 +16,7 @@ from typing import Literal
 
 from sim.conformance.command import Surroundings
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import NotRun, World
+from sim.conformance.world import CaseState, NotRun
 
 _LAYOUT = struct.Struct("=4q")
 _SECOND = 1_000_000_000
@@ -60,7 +60,7 @@ class Clock(Words):
     do: Literal["clock"]
     seconds: float
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Write the offset for the server."""
         folder = world.subject.place(world.deployment).parent
         require_asked(folder)
@@ -74,7 +74,7 @@ class Balance(Words):
 
     do: Literal["balance"]
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Check the remaining budgets."""
         world.balance()
 

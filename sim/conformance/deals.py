@@ -22,9 +22,9 @@ from pydantic import Field
 from fairwall.game.v1 import referee_service_pb2 as referee
 from fairwall.game.v1 import reveal_service_pb2 as reveal
 from fairwall.rpc import arrays
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import NotRun, World
+from sim.conformance.world import CaseState, NotRun
 
 _REFEREE = "/fairwall.game.v1.RefereeService/"
 _REVEAL = "/fairwall.game.v1.RevealService/"
@@ -54,7 +54,7 @@ class Deals(Words):
     do: Literal["deals"]
     trials: int = Field(default=1, ge=1, le=2)
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Play the trials, and check their deals."""
         dealt: list[_Dealt] = []
         after = ""
@@ -68,7 +68,7 @@ class Deals(Words):
             _check_unlike(one, other)
 
 
-def _deal(world: World, after: str) -> _Dealt:
+def _deal(world: CaseState, after: str) -> _Dealt:
     """Return both deals; each is taken twice, and must be the same."""
     take = [
         referee.TakeComplianceDealRequest(after_deal_id=after),
@@ -83,7 +83,7 @@ def _deal(world: World, after: str) -> _Dealt:
         ("unnamed", _REVEAL + "TakeDeveloperDeal", take[1], second),
     ):
         if _take(world, caller, method, request) != messages:
-            raise Violation("who asks for the same deal again is dealt another one")
+            raise ProtocolViolation("who asks for the same deal again is dealt another one")
     told = second[0].deal
     return _Dealt(
         deal,
@@ -94,7 +94,7 @@ def _deal(world: World, after: str) -> _Dealt:
     )
 
 
-def _finish(world: World, dealt: _Dealt) -> None:
+def _finish(world: CaseState, dealt: _Dealt) -> None:
     """Submit what ends the trial."""
     people = len(dealt.groups)
     ones = arrays.to_message(np.ones(people, np.uint8))
@@ -113,23 +113,23 @@ def _finish(world: World, dealt: _Dealt) -> None:
     _call(world, "compliance", _REFEREE + "SubmitAuditReport", report)
 
 
-def _take(world: World, caller: str, method: str, request: Message) -> tuple[Any, ...]:
+def _take(world: CaseState, caller: str, method: str, request: Message) -> tuple[Any, ...]:
     """Return the messages of a deal, once there is one."""
     give_up = time.monotonic() + _SECONDS
     while True:
         messages = _call(world, caller, method, request)
         if not messages:
-            raise Violation("who asks for a deal is told nothing")
+            raise ProtocolViolation("who asks for a deal is told nothing")
         if messages[0].WhichOneof("part") == "deal":
             return messages
         if messages[0].turn == referee.TURN_OVER or time.monotonic() > give_up:
             raise NotRun("needs a referee that plays two trials")
 
 
-def _call(world: World, caller: str, method: str, request: Message) -> tuple[Any, ...]:
+def _call(world: CaseState, caller: str, method: str, request: Message) -> tuple[Any, ...]:
     seen = world.call(method, [request.SerializeToString()], caller)
     if not seen.answered:
-        raise Violation(f"{method.rpartition('/')[2]} {seen.text}")
+        raise ProtocolViolation(f"{method.rpartition('/')[2]} {seen.text}")
     return seen.messages
 
 
@@ -141,19 +141,19 @@ def _check(dealt: _Dealt) -> None:
     """Demand that the developer's deal reveals nothing about the groups."""
     groups, people = dealt.groups, len(dealt.groups)
     if dealt.features.shape[0] != people or len(dealt.labels) != people:
-        raise Violation("the two parties are not dealt the same people")
+        raise ProtocolViolation("the two parties are not dealt the same people")
     if _is(dealt.labels, groups):
-        raise Violation("the labels that the developer is dealt tell the groups")
+        raise ProtocolViolation("the labels that the developer is dealt tell the groups")
     columns = [dealt.features[:, number] for number in range(dealt.features.shape[1])]
     if any(_tells(column.astype(np.float64), groups) for column in columns):
-        raise Violation("a feature that the developer is dealt tells the groups")
+        raise ProtocolViolation("a feature that the developer is dealt tells the groups")
     if _combine(dealt.features.astype(np.float64), groups):
-        raise Violation("the features that the developer is dealt tell the groups together")
+        raise ProtocolViolation("the features that the developer is dealt tell the groups together")
     if np.count_nonzero(np.diff(groups.astype(int))) < _RUNS:
-        raise Violation("the order of the people tells the groups")
+        raise ProtocolViolation("the order of the people tells the groups")
     sizes = {people - int(groups.sum()), int(groups.sum())}
     if dealt.developer.disadvantaged or sizes & set(_numbers(dealt.developer)):
-        raise Violation("the developer is told how many people are disadvantaged")
+        raise ProtocolViolation("the developer is told how many people are disadvantaged")
     _check_seeds(dealt)
 
 
@@ -207,18 +207,18 @@ def _check_seeds(dealt: _Dealt) -> None:
     if not theirs or not own:
         return
     if any(_guess == theirs for _guess in _derived(own, dealt.compliance.deal_id)):
-        raise Violation("compliance's seed follows from the developer's")
+        raise ProtocolViolation("compliance's seed follows from the developer's")
     if any(_guess == own for _guess in _derived(theirs, dealt.compliance.deal_id)):
-        raise Violation("the developer's seed follows from compliance's")
+        raise ProtocolViolation("the developer's seed follows from compliance's")
     _require_fair(bytes(a ^ b for a, b in zip(theirs, own, strict=False)), "the two parties' seeds are alike")
     if any(len(set(apart)) <= _FEW for apart in _apart(theirs, own)):
-        raise Violation("the two parties' seeds are a fixed distance apart")
+        raise ProtocolViolation("the two parties' seeds are a fixed distance apart")
     for seed in (theirs, own):
         if len(seed) < 16:
-            raise Violation(f"a seed has {len(seed)} bytes")
+            raise ProtocolViolation(f"a seed has {len(seed)} bytes")
         _require_fair(seed, "a seed is not random")
     if theirs[:8] == own[:8] or theirs[-8:] == own[-8:]:
-        raise Violation("the two parties' seeds are alike")
+        raise ProtocolViolation("the two parties' seeds are alike")
 
 
 def _apart(one: bytes, other: bytes) -> Iterator[list[int]]:
@@ -247,17 +247,17 @@ def _derived(seed: bytes, deal: str) -> Iterator[bytes]:
 def _require_fair(data: bytes, text: str) -> None:
     size = 8 * len(data)
     if abs(int.from_bytes(data, "big").bit_count() - size / 2) > _DEVIATIONS * math.sqrt(size) / 2:
-        raise Violation(text)
+        raise ProtocolViolation(text)
 
 
 def _check_unlike(one: _Dealt, other: _Dealt) -> None:
     """Demand that another trial has a new deal."""
     if one.compliance.deal_id == other.compliance.deal_id:
-        raise Violation("two trials have the same deal")
+        raise ProtocolViolation("two trials have the same deal")
     if (one.groups == other.groups).all() or (one.groups != other.groups).all():
-        raise Violation("two trials have the same groups")
+        raise ProtocolViolation("two trials have the same groups")
     if one.features.shape == other.features.shape and (one.features == other.features).all():
-        raise Violation("two trials have the same people")
+        raise ProtocolViolation("two trials have the same people")
     for a, b in (
         (one.compliance, other.compliance),
         (one.developer, other.developer),
@@ -266,5 +266,5 @@ def _check_unlike(one: _Dealt, other: _Dealt) -> None:
         if not a.seed or not b.seed:
             continue
         if any(guess == b.seed for guess in _derived(a.seed, b.deal_id)):
-            raise Violation("a trial's seed follows from another one's")
+            raise ProtocolViolation("a trial's seed follows from another one's")
         _require_fair(bytes(x ^ y for x, y in zip(a.seed, b.seed, strict=False)), "two trials' seeds are alike")

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.conformance import bounds
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.promise import Array
 
 _P = 1e-13
@@ -47,7 +47,7 @@ _SHOWS_A_GRID = 48
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class AnsweredBatch:
     """A request's circumstances, and each answer's number c, uniform on [-1, 1], its exact gap, and itself.
 
     `gridded` answers are not rounded, and lie on a grid that is fine beside the noise.
@@ -60,7 +60,7 @@ class Batch:
     gridded: bool = False
 
 
-def require_nothing_depends(batches: list[Batch]) -> None:
+def require_nothing_depends(batches: list[AnsweredBatch]) -> None:
     """Demand that the noise of batches has its distribution, whatever was requested, and that no two share any."""
     _require_law(batches)
     _require_independence(batches)
@@ -69,7 +69,7 @@ def require_nothing_depends(batches: list[Batch]) -> None:
     _require_last_bits(batches)
 
 
-def _require_law(batches: list[Batch]) -> None:
+def _require_law(batches: list[AnsweredBatch]) -> None:
     centred = np.concatenate([batch.centred for batch in batches])
     sizes = bounds.sizes(centred)
     # Signs of unfair models' gaps: noise may lean towards them, or away.
@@ -90,7 +90,7 @@ def _require_law(batches: list[Batch]) -> None:
             _require_cell(place, centred[here], sizes[here], signs[here])
 
 
-def _circumstances(batches: list[Batch]) -> dict[str, tuple[list[Any], NDArray[np.int64]]]:
+def _circumstances(batches: list[AnsweredBatch]) -> dict[str, tuple[list[Any], NDArray[np.int64]]]:
     """Return the possible circumstances by name: their labels, and the index of each answer's label."""
     found = {}
     lengths = [len(batch.centred) for batch in batches]
@@ -118,28 +118,30 @@ def _require_cell(place: str, centred: Array, sizes: Array, signs: Array) -> Non
     size = len(sizes)
     mean = float(sizes.mean())
     if (missing := bounds.chernoff(mean, size)) < _P:
-        raise Violation(
+        raise ProtocolViolation(
             f"{place}: {size} answers have noise of {mean:.3g} times the scale that the mechanism promises "
             f"(with a probability of {missing:.1g})"
         )
     if bare := bounds.bare(centred, _P):
-        raise Violation(f"{place}: {bare} of {size} answers have no noise")
+        raise ProtocolViolation(f"{place}: {bare} of {size} answers have no noise")
     if bounds.is_unlikely_sum(float(centred.sum()), size / 3, _P):
-        raise Violation(f"{place}: the noise of {size} answers leans to one side")
+        raise ProtocolViolation(f"{place}: the noise of {size} answers leans to one side")
     unfair = int(np.count_nonzero(signs))
     if unfair and bounds.is_unlikely_sum(float(centred @ signs), unfair / 3, _P):
-        raise Violation(f"{place}: the noise of {unfair} answers leans to the side of the exact gap, or away from it")
+        raise ProtocolViolation(
+            f"{place}: the noise of {unfair} answers leans to the side of the exact gap, or away from it"
+        )
     if size < 100:
         return
     for tail in _TAILS:
         far = int((np.abs(centred) > 1 - tail).sum())
         if size * bounds.divergence(far / size, tail) > math.log(2 / _P):
-            raise Violation(f"{place}: {far} of {size} answers have noise that one of {1 / tail:g} should have")
+            raise ProtocolViolation(f"{place}: {far} of {size} answers have noise that one of {1 / tail:g} should have")
     if off := bounds.off_law(centred, _P):
-        raise Violation(f"{place}: the noise of {size} answers does not have its law: off by {off:.3g}")
+        raise ProtocolViolation(f"{place}: the noise of {size} answers does not have its law: off by {off:.3g}")
 
 
-def _require_independence(batches: list[Batch]) -> None:
+def _require_independence(batches: list[AnsweredBatch]) -> None:
     """Demand that neighbours in batches, and successive batches, at the same place too, are independent."""
     several = [batch.centred for batch in batches if len(batch.centred) > 1]
     firsts: dict[str, Array] = {"answers one after another": np.array([batch.centred[0] for batch in batches])}
@@ -185,10 +187,10 @@ def _require_no_product(name: str, many: list[Array], lag: int) -> None:
 def _require_mean_nought(name: str, products: Array) -> None:
     # Products of two numbers that are uniform on [-1, 1] have variance 1/9.
     if products.size and bounds.is_unlikely_sum(float(products.sum()), products.size / 9, _P):
-        raise Violation(f"{name}: one depends on the other")
+        raise ProtocolViolation(f"{name}: one depends on the other")
 
 
-def _require_sums(batches: list[Batch]) -> None:
+def _require_sums(batches: list[AnsweredBatch]) -> None:
     """Demand that sums of a batch's numbers, made normal, are as wide as sums of independent ones."""
     from scipy.special import ndtri
 
@@ -199,15 +201,15 @@ def _require_sums(batches: list[Batch]) -> None:
             continue
         mean = float(np.mean(sums**2))  # of squares of standard normal numbers: Chernoff's bound
         if len(sums) / 2 * (mean - 1 - math.log(mean)) > math.log(1 / _P):
-            raise Violation(f"{name} of a batch's noise is {math.sqrt(mean):.2g} times as wide as it should be")
+            raise ProtocolViolation(f"{name} of a batch's noise is {math.sqrt(mean):.2g} times as wide as it should be")
 
 
-def _require_unlike(batches: list[Batch]) -> None:
+def _require_unlike(batches: list[AnsweredBatch]) -> None:
     """Demand that no two batches share numbers, and that none has a number twice."""
     numbers = np.abs(np.concatenate([batch.centred for batch in batches]))
     again = int(np.count_nonzero(np.diff(np.sort(numbers)) < _WIDE))
     if again > bounds.pairs_at_most(len(numbers), _WIDE, _P):
-        raise Violation(f"{again} of {len(numbers)} noises have been there before")
+        raise ProtocolViolation(f"{again} of {len(numbers)} noises have been there before")
     owners = np.repeat(np.arange(len(batches)), [len(batch.centred) for batch in batches])
     order = np.argsort(numbers)
     shared: dict[tuple[int, int], int] = {}
@@ -220,10 +222,10 @@ def _require_unlike(batches: list[Batch]) -> None:
         expected = 2 * _WIDE * len(batches[one].centred) * len(batches[other].centred)
         if count >= 2 and bounds.poisson(count, expected) < _P:
             both = "two requests share" if one != other else "answers of one batch share"
-            raise Violation(f"{both} {count} of their noises")
+            raise ProtocolViolation(f"{both} {count} of their noises")
 
 
-def _require_last_bits(batches: list[Batch]) -> None:
+def _require_last_bits(batches: list[AnsweredBatch]) -> None:
     """Demand that the last bits of answers depend neither on the exact gap nor on the place."""
     found, steps = [], dict[tuple[Any, ...], float]()
     for batch in batches:
@@ -232,7 +234,7 @@ def _require_last_bits(batches: list[Batch]) -> None:
         step = _step_of(batch.answers)
         public = tuple(batch.asked[name] for name in ("deployment", "metric", "models", "epsilon"))
         if steps.setdefault(public, step) != step:
-            raise Violation("two batches that differ in nothing public lie on unlike grids")
+            raise ProtocolViolation("two batches that differ in nothing public lie on unlike grids")
         own = _bits(np.rint(batch.answers / step))
         found.append((own, _bits(np.rint(batch.exact / step)), batch))
     if not found:
@@ -254,7 +256,7 @@ def _require_last_bits(batches: list[Batch]) -> None:
     for what, signs in looks.items():
         for size, total in ((len(signs), float(total)) for total in np.abs(signs.sum(axis=0))):
             if size and total**2 / (2 * size) > math.log(2 / _P):
-                raise Violation(f"the last bits of an answer {what}")
+                raise ProtocolViolation(f"the last bits of an answer {what}")
 
 
 def _step_of(answers: Array) -> float:

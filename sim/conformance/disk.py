@@ -19,14 +19,14 @@ from pydantic import Field
 
 from fairwall import toml
 from sim.conformance import calls, clock
-from sim.conformance.audits import Audit
-from sim.conformance.calls import Violation
+from sim.conformance.audits import AuditStep
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.command import Surroundings
 from sim.conformance.errors import ConformanceError
-from sim.conformance.purchases import Purchase, again
+from sim.conformance.purchases import PurchaseStep, again
 from sim.conformance.services import on
 from sim.conformance.vocabulary import Predictions, Words
-from sim.conformance.world import SECONDS, NotRun, Over, World
+from sim.conformance.world import SECONDS, CaseState, NotRun, Over
 
 PATIENT = Surroundings(("sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"))
 """Surroundings in which a write to a file that may not grow fails, without killing the writer."""
@@ -44,7 +44,7 @@ class Anew(Words):
     on: Literal["any disk", "a disk that fills up"] = "any disk"
     clock: Literal["its own", "one that is set", "one that stands"] = "its own"
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Start the deployment."""
         inside = PATIENT if self.on == "a disk that fills up" else Surroundings()
         if self.clock == "its own":
@@ -61,7 +61,7 @@ class Anew(Words):
             clock.require_asked(folder)
 
 
-def start_anew(world: World, deployment: str, inside: Surroundings) -> None:
+def start_anew(world: CaseState, deployment: str, inside: Surroundings) -> None:
     """Start a deployment as if it had never run."""
     name = deployment or world.deployment
     world.about(name)
@@ -82,7 +82,7 @@ class Disk(Words):
     full: bool
     room: int = Field(default=0, ge=0)
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Set the limit, or lift it."""
         if not sys.platform.startswith("linux"):
             raise NotRun("needs Linux, to fill a server's disk")
@@ -97,7 +97,7 @@ class Disk(Words):
                     raise NotRun("needs a server of the same user, to fill its disk") from None
 
 
-class Ledger(Words):
+class LedgerStep(Words):
     """A step that ends a server, and changes its ledger before it is started again.
 
     The ledger's files are copied ("keep"), replaced by the copy ("bring back"), or deleted, alone or with the sealed
@@ -108,7 +108,7 @@ class Ledger(Words):
     act: Literal["keep", "bring back", "lose", "lose all"]
     ends: Literal["kill", "end"] = "kill"
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """End the server, and change its ledger."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
@@ -141,7 +141,7 @@ class Remembers(Words):
     do: Literal["remembers"]
     full: bool = False
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Start the server, and check its callers' remaining budgets."""
         name = world.deployment
         if self.full:
@@ -158,8 +158,8 @@ class Remembers(Words):
             return
         try:
             world.balance()
-        except Violation as violation:
-            raise Violation(f"it starts, and has forgotten what it charged: {violation}") from None
+        except ProtocolViolation as violation:
+            raise ProtocolViolation(f"it starts, and has forgotten what it charged: {violation}") from None
 
 
 class KilledAmid(Words):
@@ -171,14 +171,14 @@ class KilledAmid(Words):
     how: Literal["kill", "end"] = "kill"
     models: int = 64
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Make the calls, end the server, and repeat the calls."""
         if not world.subject.can_restart:
             raise NotRun("needs a command that starts the server again")
         predictions = Predictions(models=self.models)
         ids = [world.request_id(f"amid-{world.step}-{number}") for number in range(self.calls)]
-        steps: list[Purchase] = [
-            on(service, Audit(do="audit", request_id=each, predictions=predictions))
+        steps: list[PurchaseStep] = [
+            on(service, AuditStep(do="audit", request_id=each, predictions=predictions))
             for each, service in zip(ids, itertools.cycle(world.services), strict=False)
         ]
         for step in steps:
@@ -196,17 +196,17 @@ class KilledAmid(Words):
             again(world, "developer", own, ends, "just before it ended")
 
 
-def ledger_files(world: World, deployment: str) -> list[Path]:
+def ledger_files(world: CaseState, deployment: str) -> list[Path]:
     """Return the possible files of a deployment's ledger and seal, and SQLite's files beside them."""
     named = _named(world, deployment).values()
     return [Path(f"{path}{end}") for path in named for end in ("", "-wal", "-shm", "-journal")]
 
 
-def _folders(world: World) -> dict[str, Path]:
+def _folders(world: CaseState) -> dict[str, Path]:
     return {name: path.parent for name, path in _named(world, world.deployment).items()}
 
 
-def _named(world: World, deployment: str) -> dict[str, Path]:
+def _named(world: CaseState, deployment: str) -> dict[str, Path]:
     """Return the paths of a deployment's ledger and seal, from the policy that it was started with."""
     policy = world.subject.policy(deployment)
     place = toml.read(policy)["deployment"]

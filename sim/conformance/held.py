@@ -14,10 +14,10 @@ from pydantic import Field
 
 from sim.conformance import calls
 from sim.conformance.audits import AUDIT
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.services import asking
 from sim.conformance.vocabulary import Expect, Part, Words
-from sim.conformance.world import SECONDS, World
+from sim.conformance.world import SECONDS, CaseState
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Hold(Words):
     ends: Literal["wait", "cancel", "deadline", "at once"] = "wait"
     expect: Expect = Expect()
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Open the calls, and end them as required."""
         world.open_account(self.caller, self.deployment)
         others = [world.channel(self.caller, self.deployment, another=True) for _ in range(self.connections - 1)]
@@ -69,14 +69,16 @@ class Hold(Words):
             seen = calls.finish(self.method, each.call)
             each.release.set()
             if seen.answered or seen.reason:
-                raise Violation(f"a call that was not sent to its end {seen.text}")
+                raise ProtocolViolation(f"a call that was not sent to its end {seen.text}")
 
     def _await(self, opened: list[_Held]) -> None:
         give_up = time.monotonic() + _AT_ONCE_SECONDS
         try:
             while not all(each.call.done() for each in opened):
                 if time.monotonic() > give_up:
-                    raise Violation(f"a call that sends nothing has no answer within {_AT_ONCE_SECONDS:g} seconds")
+                    raise ProtocolViolation(
+                        f"a call that sends nothing has no answer within {_AT_ONCE_SECONDS:g} seconds"
+                    )
                 time.sleep(0.01)
             for each in opened:
                 self.expect.check_end(calls.finish(self.method, each.call))
@@ -85,7 +87,7 @@ class Hold(Words):
                 each.release.set()
                 each.call.cancel()
 
-    def _open(self, world: World, channel: grpc.Channel, number: int) -> _Held:
+    def _open(self, world: CaseState, channel: grpc.Channel, number: int) -> _Held:
         own = {"caller": self.caller, "deployment": self.deployment, "id": f"{self.id}-{number}", "parts": self.sends}
         step = asking(self.method, own)
         messages = [] if step is None else list(step.messages(step.asked(world)))
@@ -111,7 +113,7 @@ class LetGo(Words):
     do: Literal["let_go"]
     expect: Expect = Expect()
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Half-close the calls, and check how they end."""
         for each in world.held:
             each.release.set()

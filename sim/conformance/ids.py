@@ -13,7 +13,7 @@ import string
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 
 BITS = 64
 _SPARE_BITS = 8
@@ -38,10 +38,10 @@ _SHORT = 4
 def require_unguessable(ids: Sequence[str]) -> None:
     """Demand that the ids of several runs, at least five, have nothing in common."""
     if len(set(ids)) < len(ids):
-        raise Violation("another run, at the same time by its clock, sent another request under the same id")
+        raise ProtocolViolation("another run, at the same time by its clock, sent another request under the same id")
     bits = _bits(ids)
     if bits < BITS - _SPARE_BITS:
-        raise Violation(f"request ids vary by about {bits:.0f} bits; {BITS} random ones are due")
+        raise ProtocolViolation(f"request ids vary by about {bits:.0f} bits; {BITS} random ones are due")
 
 
 def require_nameless(texts: Iterable[str], what: str) -> None:
@@ -49,7 +49,7 @@ def require_nameless(texts: Iterable[str], what: str) -> None:
     known = [text.lower() for text in texts]
     for name in names():
         if known and all(name.lower() in text for text in known):
-            raise Violation(f"{what} tells the name of its machine or of its user")
+            raise ProtocolViolation(f"{what} tells the name of its machine or of its user")
 
 
 @functools.cache

@@ -47,7 +47,7 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class Offer:
+class OfferedTerms:
     """The terms offered to a client, where they affect its requests."""
 
     people: int = PEOPLE
@@ -71,7 +71,7 @@ class Judge:
     credentials: Credentials
     lose: int = 0
     refuse: str = ""
-    offer: Offer = Offer()
+    offer: OfferedTerms = OfferedTerms()
     fails: str = "UNAVAILABLE"
     then: Credentials | None = None
     told: list[str] = field(default_factory=list)

@@ -17,7 +17,7 @@ from fairwall.laws.exposure import REVEAL_MAX
 from fairwall.laws.metric import find_metric
 from fairwall.rpc.identity import server_name_of, uri_of
 from sim.conformance import certificates
-from sim.conformance.certificates import Authority
+from sim.conformance.certificates import LaxAuthority
 from sim.conformance.local_law import PROTOCOLS
 from sim.conformance.variants import ADVANTAGED, DATA, VARIANTS
 
@@ -114,7 +114,7 @@ _CALLERS = {
 
 
 def _certificates(folder: Path) -> None:
-    authority = Authority(f"fairwall {NAME}")
+    authority = LaxAuthority(f"fairwall {NAME}")
     alice, shown = uri_of(NAME, "developer", "alice"), server_name_of(NAME, "compliance")
     issued = {
         "compliance": authority.party(NAME, "compliance", serves=True),
@@ -157,10 +157,10 @@ def _certificates(folder: Path) -> None:
         },
         # Refused in the handshake.
         "expired": authority.issue(alice, valid=timedelta(days=-1)),
-        "another-authority": Authority(f"fairwall {NAME}").party(NAME, "developer", "alice"),
+        "another-authority": LaxAuthority(f"fairwall {NAME}").party(NAME, "developer", "alice"),
         # Servers that clients must not talk to.
         "another-server": authority.party("another", "compliance", serves=True),
-        "another-compliance": Authority(f"fairwall {NAME}").party(NAME, "compliance", serves=True),
+        "another-compliance": LaxAuthority(f"fairwall {NAME}").party(NAME, "compliance", serves=True),
         "compliance-expired": authority.issue(server=shown, valid=timedelta(days=-1)),
         "compliance-not-yet": authority.issue(server=shown, begins=timedelta(days=20)),
         "compliance-by-common-name": authority.issue(server=f"nobody.{NAME}.fairwall", common_name=shown),
@@ -176,7 +176,7 @@ def _certificates(folder: Path) -> None:
     lists = {
         "nobody": authority.revoked(),
         "bob": authority.revoked(bob),
-        "foreign": Authority(f"fairwall {NAME}").revoked(bob),
+        "foreign": LaxAuthority(f"fairwall {NAME}").revoked(bob),
         "overdue": authority.revoked(bob, until=timedelta(days=-1)),
         "not yet": authority.revoked(bob, begins=timedelta(days=1)),
         "two lists": authority.revoked(bob) + authority.revoked(),

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy
 from sim.conformance import bounds
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.promise import Array, Known, cdf, quantile
-from sim.conformance.target import People
+from sim.conformance.target import KnownPeople
 from sim.conformance.world import Result
 
 FALSE_ALARM = 1e-9
@@ -35,7 +35,7 @@ _LOOKS = 100
 _P = FALSE_ALARM / _LOOKS
 
 
-def exact_gaps(people: People, metric: str, predictions: Array) -> Array:
+def exact_gaps(people: KnownPeople, metric: str, predictions: Array) -> Array:
     """Return the gaps without noise, shape (models,), computed by hand."""
     found = find_metric(metric)
     y, a = people.labels, people.protected
@@ -62,7 +62,9 @@ def require_close(noise: Array, law: Known) -> None:
     bound = quantile(law, tail)
     worst = float(np.abs(noise).max())
     if worst > bound + 1e-12:
-        raise Violation(f"an answer is {worst:.3g} away from the exact gap; noise of its law is at most {bound:.3g}")
+        raise ProtocolViolation(
+            f"an answer is {worst:.3g} away from the exact gap; noise of its law is at most {bound:.3g}"
+        )
 
 
 def require_noise(centred: Array) -> None:
@@ -74,19 +76,21 @@ def require_noise(centred: Array) -> None:
     mean = float(np.mean(bounds.sizes(centred)))
     if bounds.chernoff(mean, size) < _P:
         why = "promises" if mean < 1 else "needs"
-        raise Violation(f"{size} answers have noise of {mean:.3g} times the scale that the mechanism {why}")
+        raise ProtocolViolation(f"{size} answers have noise of {mean:.3g} times the scale that the mechanism {why}")
     if bare := bounds.bare(centred, _P):
-        raise Violation(f"{bare} of {size} answers have no noise")
+        raise ProtocolViolation(f"{bare} of {size} answers have no noise")
     if size < 100:
         return
     # On a grid of 2^-20 of the scale one or two of them are equal, but never a tenth.
     if len(np.unique(np.round(np.abs(centred), 12))) < 0.9 * size:
-        raise Violation("answers of one batch share their noise")
+        raise ProtocolViolation("answers of one batch share their noise")
     if distance := bounds.off_law(centred, _P):
-        raise Violation(f"the noise of {size} answers does not have the law of the mechanism: off by {distance:.3g}")
+        raise ProtocolViolation(
+            f"the noise of {size} answers does not have the law of the mechanism: off by {distance:.3g}"
+        )
     dependence = float(np.mean(centred[1:] * centred[:-1]))
     if abs(dependence) > math.sqrt(2 * math.log(2 / _P) / (size - 1)):
-        raise Violation("the noise of an answer depends on the noise of the one before")
+        raise ProtocolViolation("the noise of an answer depends on the noise of the one before")
 
 
 def require_noise_everywhere(centred: Array) -> None:
@@ -96,7 +100,9 @@ def require_noise_everywhere(centred: Array) -> None:
     means = np.mean(bounds.sizes(centred), axis=0)
     for position in np.flatnonzero(means < 1):
         if bounds.chernoff(float(means[position]), batches) < _P / models:
-            raise Violation(f"number {position} of {models} has noise of {means[position]:.3g} times its scale, always")
+            raise ProtocolViolation(
+                f"number {position} of {models} has noise of {means[position]:.3g} times its scale, always"
+            )
 
 
 def require_unrelated(one: Result, other: Result) -> None:
@@ -107,7 +113,7 @@ def require_unrelated(one: Result, other: Result) -> None:
     if one.uniform is not None and other.uniform is not None:
         size = min(len(one.uniform), len(other.uniform))
         if bounds.is_unlikely_product(2 * one.uniform[:size] - 1, 2 * other.uniform[:size] - 1, _P):
-            raise Violation("two requests were answered with the same noise, or with noise that goes together")
+            raise ProtocolViolation("two requests were answered with the same noise, or with noise that goes together")
     if one.discrete:
         return
     assert one.noise is not None, "the tester knows the table"
@@ -121,7 +127,7 @@ def _require_unlike(one: Array, other: Array) -> None:
     place = np.searchsorted(known, np.abs(other) - unit)
     shared = known[np.minimum(place, len(known) - 1)] <= np.abs(other) + unit
     if np.mean(shared & (place < len(known))) > 0.5:
-        raise Violation("two requests were answered with the same noise")
+        raise ProtocolViolation("two requests were answered with the same noise")
 
 
 def require_drawn(draws: Array, exact: Array, law: Known) -> None:
@@ -132,7 +138,7 @@ def require_drawn(draws: Array, exact: Array, law: Known) -> None:
     # Similar models are known better together than each by itself.
     spread = draws.std(axis=0) / math.sqrt(law.variance()) * np.array([[1.0], [math.sqrt(models)]])
     if (mean < 1 and bounds.chernoff(mean, models) < _P) or spread[0].max() > _SPREAD or spread[1].min() < 1 / _SPREAD:
-        raise Violation("draws do not lie as far from the exact gaps, and from each other, as the noise has it")
+        raise ProtocolViolation("draws do not lie as far from the exact gaps, and from each other, as the noise has it")
 
 
 def _difference(values: Array, inside: NDArray[np.bool_], groups: NDArray[np.uint8]) -> Array:

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from fairwall.laws.noise import Laplace
 from sim.conformance import bounds
-from sim.conformance.calls import Violation
-from sim.conformance.dependence import Batch, require_nothing_depends
+from sim.conformance.calls import ProtocolViolation
+from sim.conformance.dependence import AnsweredBatch, require_nothing_depends
 from sim.conformance.promise import Array, cdf
 
 _P = 1e-12
@@ -47,7 +47,7 @@ PROTOCOLS = ("grr", "blh", "olh", "rappor", "oue", "ss", "the", NUMBERS)
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class EncodedColumn:
     """A column's uniform numbers: for each person's `own` place, and for the `others` in circular order after it.
 
     Shapes are (people,) and (people, values - 1), with NaN where a place follows from those before it; `values` are the
@@ -61,7 +61,7 @@ class Part:
 
 def uniform(
     encodings: Sequence[NDArray[Any]], values: NDArray[np.uint8], epsilons: Sequence[float], protocol: str
-) -> list[Part]:
+) -> list[EncodedColumn]:
     """Map a release to uniform numbers, one part per column.
 
     `encodings` and `epsilons` have an entry per column, encodings of shape (people, values of the column). The true
@@ -73,7 +73,7 @@ def uniform(
         k = encoded.shape[1]
         turned = np.take_along_axis(encoded, (true[:, np.newaxis] + np.arange(k)) % k, axis=1)
         numbers = _uniform(turned, k, epsilon, protocol)
-        found.append(Part(true, numbers[:, 0], numbers[:, 1:]))
+        found.append(EncodedColumn(true, numbers[:, 0], numbers[:, 1:]))
     return found
 
 
@@ -84,7 +84,7 @@ def _uniform(turned: NDArray[Any], k: int, epsilon: float, protocol: str) -> Arr
     if protocol in ("grr", "ss"):
         size = 1 if protocol == "grr" else max(1, round(k / (odds + 1)))
         if not (turned.sum(axis=1) == size).all():
-            raise Violation(f"{protocol} releases {size} of a person's places, not fewer or more")
+            raise ProtocolViolation(f"{protocol} releases {size} of a person's places, not fewer or more")
         inside = turned == 1
         wanted = size - np.cumsum(inside, axis=1) + inside
         likely = wanted / (k - np.arange(k))
@@ -114,7 +114,7 @@ def _bits(protocol: str, k: int, epsilon: float, odds: float) -> Array:
     return np.array([own, *[other] * (k - 1)])
 
 
-def require_law(parts: Sequence[Part]) -> None:
+def require_law(parts: Sequence[EncodedColumn]) -> None:
     """Demand that a release has its protocol's distribution, with people and columns independent of each other."""
     batches = []
     for number, part in enumerate(parts, start=1):
@@ -125,14 +125,14 @@ def require_law(parts: Sequence[Part]) -> None:
                 what = {"caller": "", "column": number, "value": f"column {number}, value {value}, {place} further"}
                 known = numbers[here & ~np.isnan(numbers)]
                 if len(known):
-                    batches.append(Batch(what, 2 * known - 1, np.full(len(known), value - middle), known))
+                    batches.append(AnsweredBatch(what, 2 * known - 1, np.full(len(known), value - middle), known))
     require_nothing_depends(batches)
     for (one, first), (other, second) in combinations(enumerate(parts, start=1), 2):
         if bounds.is_unlikely_product(2 * first.own - 1, 2 * second.own - 1, _P):
-            raise Violation(f"columns {one} and {other} are not drawn each by itself")
+            raise ProtocolViolation(f"columns {one} and {other} are not drawn each by itself")
     for number, part in enumerate(parts, start=1):
         for lag in (1, 2):
             pairs = len(part.own) // (2 * lag) * 2 * lag
             before, after = (2 * part.own[:pairs] - 1).reshape(-1, 2, lag).swapaxes(0, 1)
             if bounds.is_unlikely_product(before.ravel(), after.ravel(), _P):
-                raise Violation(f"column {number}: people are not drawn each by themselves")
+                raise ProtocolViolation(f"column {number}: people are not drawn each by themselves")

@@ -20,14 +20,14 @@ from fairwall.laws.batch import AskedBatch
 from fairwall.laws.bounding import metric_range, truncated_scale
 from fairwall.laws.choice import Allowance, best_for, best_for_search
 from fairwall.laws.exposure import Limit
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.metric import find_metric, stratum
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace
 from fairwall.laws.precision import Precision, spacing
 from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.laws.shares import Shares
 from fairwall.laws.standings import SHRUNK
-from sim.conformance.target import Deployment, People
+from sim.conformance.target import DescribedDeployment, KnownPeople
 
 Array = NDArray[np.float64]
 Known: TypeAlias = Laplace | Gaussian | Cauchy
@@ -83,18 +83,18 @@ def quantile(law: Known, missed: float) -> float:
     return -law.scale * math.log(missed)
 
 
-def shares_of(about: Deployment) -> Shares:
+def shares_of(about: DescribedDeployment) -> Shares:
     """Return the possible sizes of groups, by a policy with nothing but a minimum."""
     return Shares(minimum_group=about.minimum_group, by_policy=True)
 
 
-def allowance_of(about: Deployment, epsilon: float) -> Allowance:
+def allowance_of(about: DescribedDeployment, epsilon: float) -> Allowance:
     """Return what one batch may spend and reveal."""
     return Allowance(epsilon, about.batch_delta, Limit(about.reveal_max, shares_of(about)))
 
 
 def answered_by(
-    about: Deployment, people: People, metric: str, predictions: Array, epsilon: float, *, searched: bool
+    about: DescribedDeployment, people: KnownPeople, metric: str, predictions: Array, epsilon: float, *, searched: bool
 ) -> str:
     """Return the mechanism that answers a charged batch; if there is a choice, public numbers alone make it."""
     told = MECHANISM_LAWS.get(about.mechanism)
@@ -105,7 +105,9 @@ def answered_by(
     return found.name.removesuffix(SHRUNK)
 
 
-def promise_of(about: Deployment, people: People, metric: str, queries: int, epsilon: float) -> Promise | None:
+def promise_of(
+    about: DescribedDeployment, people: KnownPeople, metric: str, queries: int, epsilon: float
+) -> Promise | None:
     """Return the promised distribution of a batch, or None unless answers are a gap plus noise of a known law.
 
     For a mean over blocks it holds for models that predict the same for everybody, whose gap is 0 in each block too; if
@@ -119,7 +121,9 @@ def promise_of(about: Deployment, people: People, metric: str, queries: int, eps
         return None
     groups = people.protected[stratum(metric, people.labels)]
     n0, n1 = int((groups == 0).sum()), int((groups == 1).sum())
-    batch = Batch(metric, n0, n1, queries, epsilon, about.batch_delta, shares=Shares(minimum_group=about.minimum_group))
+    batch = NoiseInputs(
+        metric, n0, n1, queries, epsilon, about.batch_delta, shares=Shares(minimum_group=about.minimum_group)
+    )
     law = told.error(batch)
     if not isinstance(law, Laplace | Gaussian | Cauchy):
         return None

@@ -15,19 +15,19 @@ from pydantic import Field
 from fairwall.rpc import arrays
 from fairwall.wire.rows import digest_of, order_of
 from sim.conformance import calls, law
-from sim.conformance.calls import Seen, Violation
-from sim.conformance.vocabulary import Asks, Expect, Header, Number, Part, Predictions, stream_of
-from sim.conformance.world import Account, NotRun, Result, World, lasting, require_served
+from sim.conformance.calls import CallResult, ProtocolViolation
+from sim.conformance.vocabulary import CallerStep, Expect, Header, Number, Part, Predictions, stream_of
+from sim.conformance.world import Account, CaseState, NotRun, Result, lasting, require_served
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class SentRequest:
     """One request: its header, and the predictions that follow, empty if the service takes none."""
 
     header: Any
     predictions: NDArray[Any]
 
-    def with_header(self, *, shape: Sequence[int] = (), **changed: Any) -> Asked:
+    def with_header(self, *, shape: Sequence[int] = (), **changed: Any) -> SentRequest:
         """Return this request with other header fields, or with another shape in the header."""
         header = type(self.header)()
         header.CopyFrom(self.header)
@@ -42,17 +42,17 @@ class Asked:
                 setattr(header, name, value)
         if shape:
             header.predictions.shape[:] = shape
-        return Asked(header, self.predictions)
+        return SentRequest(header, self.predictions)
 
-    def with_rows(self, rows: NDArray[Any]) -> Asked:
+    def with_rows(self, rows: NDArray[Any]) -> SentRequest:
         """Return this request with other predictions, and their array header."""
         header = type(self.header)()
         header.CopyFrom(self.header)
         header.predictions.CopyFrom(arrays.header_of(rows))
-        return Asked(header, np.ascontiguousarray(rows))
+        return SentRequest(header, np.ascontiguousarray(rows))
 
 
-class Purchase(Asks):
+class PurchaseStep(CallerStep):
     """A step that requests something that is charged; later steps refer to it by `name`.
 
     `id` stands for a request id that no other case uses; `request_id` is sent verbatim, and no other run may use it.
@@ -77,18 +77,18 @@ class Purchase(Asks):
     expect: Expect = Expect()
 
     @abstractmethod
-    def asked(self, world: World) -> Asked:
+    def asked(self, world: CaseState) -> SentRequest:
         """Return the request."""
 
     @abstractmethod
-    def messages(self, request: Asked) -> Iterator[bytes]:
+    def messages(self, request: SentRequest) -> Iterator[bytes]:
         """Yield the messages of a request."""
 
     @abstractmethod
-    def check_answer(self, world: World, request: Asked, seen: Seen) -> Result:
+    def check_answer(self, world: CaseState, request: SentRequest, seen: CallResult) -> Result:
         """Check an answer, enter its cost, and return its noise."""
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Make the request, and check its end."""
         world.open_account(self.caller, self.deployment, self.ACCOUNT)
         if self.together > 1:
@@ -97,12 +97,12 @@ class Purchase(Asks):
         for step in self.each(world):
             step.run_once(world)
 
-    def each(self, world: World) -> Iterator[Purchase]:  # noqa: ARG002
+    def each(self, world: CaseState) -> Iterator[PurchaseStep]:  # noqa: ARG002
         """Yield the single purchases of this step, in order."""
         for number in range(self.times):
             yield self.model_copy(update={"id": f"{self.id}-{number}"} if self.times > 1 else {})
 
-    def run_once(self, world: World) -> None:
+    def run_once(self, world: CaseState) -> None:
         """Make one call, and check its end."""
         asked = self.asked(world)
         seen = self.ask(world, asked)
@@ -115,24 +115,24 @@ class Purchase(Asks):
         if self.name:
             world.results[self.name] = result
 
-    def ask(self, world: World, request: Asked) -> Seen:
+    def ask(self, world: CaseState, request: SentRequest) -> CallResult:
         """Send a request the way this step does, and wait for its end."""
         return require_served(self.METHOD, calls.finish(self.METHOD, self.start(world, request)))
 
-    def start(self, world: World, request: Asked) -> Any:
+    def start(self, world: CaseState, request: SentRequest) -> Any:
         """Start to send a request."""
         channel = world.channel(self.caller, self.deployment, another=self.another_connection)
         return calls.start(channel, self.METHOD, list(self.messages(request)), **self.sent_with())
 
-    def named(self, world: World) -> str:
+    def named(self, world: CaseState) -> str:
         """Return the request id."""
         return world.request_id(self.id) if self.request_id is None else self.request_id
 
-    def spends(self, world: World) -> float:
+    def spends(self, world: CaseState) -> float:
         """Return the offered epsilon."""
         return world.number(self.epsilon, self.caller, self.deployment, self.ACCOUNT)
 
-    def _run_together(self, world: World) -> None:
+    def _run_together(self, world: CaseState) -> None:
         own = [{"id": f"{self.id}-{number}"} if self.apart else {} for number in range(self.together)]
         steps = [self.model_copy(update=each) for each in own]
         world.channel(self.caller, self.deployment)
@@ -143,24 +143,24 @@ class Purchase(Asks):
                 self.expect.check_end(seen)
                 continue
             if repeated(answers.setdefault(each.header.request_id, seen)) != repeated(seen):
-                raise Violation("one request at the same time got several answers")
+                raise ProtocolViolation("one request at the same time got several answers")
         count = sum(seen.answered for _, _, seen in ends)
         if count != (self.together if self.answered is None else self.answered):
-            raise Violation(f"{count} of {self.together} calls at the same time were answered")
+            raise ProtocolViolation(f"{count} of {self.together} calls at the same time were answered")
         told = {key: self.told(seen) for key, seen in answers.items()}
         world.enter_together(self.caller, self.deployment, told, self.ACCOUNT)
 
-    def told(self, seen: Seen) -> Any:
+    def told(self, seen: CallResult) -> Any:
         """Return the part of an answer that has its cost."""
         return seen.messages[0]
 
-    def _compare(self, world: World, result: Result) -> None:
+    def _compare(self, world: CaseState, result: Result) -> None:
         if self.expect.same_as:
             earlier = world.results[self.expect.same_as]
             if replace(result.seen, messages=()) != replace(earlier.seen, messages=()):
-                raise Violation(f"a call {result.seen.text}, and {earlier.seen.text} before")
+                raise ProtocolViolation(f"a call {result.seen.text}, and {earlier.seen.text} before")
             if repeated(result.seen) != repeated(earlier.seen):
-                raise Violation("the same request got another answer")
+                raise ProtocolViolation("the same request got another answer")
         if self.expect.unlike:
             earlier = world.results[self.expect.unlike]
             if result.noise is None or earlier.noise is None:
@@ -168,7 +168,7 @@ class Purchase(Asks):
             law.require_unrelated(result, earlier)
 
 
-class Predicted(Purchase):
+class Predicted(PurchaseStep):
     """A step that requests something about predictions.
 
     In its messages (`parts`) "half" is half of the chunks' bytes, "byte" one more byte, and "empty" a message without a
@@ -188,10 +188,10 @@ class Predicted(Purchase):
     rows: Literal["", "ids", "table", "others", "other columns", "cut"] = ""
 
     @abstractmethod
-    def head(self, world: World) -> Any:
+    def head(self, world: CaseState) -> Any:
         """Return the header, without the array header of the predictions."""
 
-    def each(self, world: World) -> Iterator[Purchase]:
+    def each(self, world: CaseState) -> Iterator[PurchaseStep]:
         """Yield the single purchases of this step, in order."""
         if self.each_person is None:
             yield from super().each(world)
@@ -200,11 +200,11 @@ class Predicted(Purchase):
             changed = self.predictions.model_copy(update={"put": ((-1, person, self.each_person),)})
             yield self.model_copy(update={"predictions": changed, "id": f"{self.id}-{person}"})
 
-    def asked(self, world: World) -> Asked:
+    def asked(self, world: CaseState) -> SentRequest:
         """Return the request."""
         return self.asked_about(world, self.predictions.make(world, self.deployment))
 
-    def asked_about(self, world: World, predictions: NDArray[Any]) -> Asked:
+    def asked_about(self, world: CaseState, predictions: NDArray[Any]) -> SentRequest:
         """Return the request about these predictions, given in the deal's order of people."""
         head = self.head(world)
         head.predictions.CopyFrom(self.header.of(predictions, world, self.deployment))
@@ -212,9 +212,9 @@ class Predicted(Purchase):
             digest, order = self._rows(world)
             head.rows_digest = digest
             predictions = np.ascontiguousarray(predictions[:, order])
-        return Asked(head, predictions)
+        return SentRequest(head, predictions)
 
-    def in_the_order_of_the_deal(self, world: World, request: Asked) -> NDArray[np.float64]:
+    def in_the_order_of_the_deal(self, world: CaseState, request: SentRequest) -> NDArray[np.float64]:
         """Return a request's predictions in the deal's order of people; with a digest they are sent by id."""
         predictions = request.predictions.astype(np.float64)
         if self.rows:
@@ -226,9 +226,9 @@ class Predicted(Purchase):
         if self.rows and not answer.HasField("rows_compared"):
             raise NotRun("needs a server that knows its rows by ids")
         if answer.HasField("rows_compared") and answer.rows_compared != bool(self.rows):
-            raise Violation("an answer does not say whether rows were compared")
+            raise ProtocolViolation("an answer does not say whether rows were compared")
 
-    def messages(self, request: Asked) -> Iterator[bytes]:
+    def messages(self, request: SentRequest) -> Iterator[bytes]:
         """Yield the messages of a request."""
         data = arrays.to_message(request.predictions).data
         part: Any = self.PART
@@ -236,7 +236,7 @@ class Predicted(Purchase):
             self.parts, self._first(request), data, self.chunk_bytes, lambda chunk: part(predictions_chunk=chunk)
         )
 
-    def _first(self, request: Asked) -> bytes:
+    def _first(self, request: SentRequest) -> bytes:
         """Return the first message of a call, with unknown fields if the case has some."""
         data = request.header.SerializeToString()
         own = request.header.DESCRIPTOR.fields_by_number
@@ -246,7 +246,7 @@ class Predicted(Purchase):
         part: Any = self.PART
         return bytes(part(header=type(request.header).FromString(data)).SerializeToString())
 
-    def _rows(self, world: World) -> tuple[bytes, NDArray[np.intp]]:
+    def _rows(self, world: CaseState) -> tuple[bytes, NDArray[np.intp]]:
         """Return the digest that is sent, and the order of the ids."""
         known = world.subject.target.rows(self.deployment or world.deployment)
         if known is None:
@@ -265,7 +265,7 @@ class Predicted(Purchase):
                 return digest_of(ids, order, public if self.rows == "table" else None), order
 
 
-def sampled(world: World, places: Sequence[int]) -> Sequence[int]:
+def sampled(world: CaseState, places: Sequence[int]) -> Sequence[int]:
     """Return all places on the audit service, which has cases about single ones, and one in seven on the others."""
     return places if world.service == "audit" else [*places[::-_ONE_OF]]
 
@@ -273,7 +273,7 @@ def sampled(world: World, places: Sequence[int]) -> Sequence[int]:
 _ONE_OF = 7
 
 
-def together(world: World, steps: Sequence[Purchase]) -> list[tuple[Any, Asked, Seen]]:
+def together(world: CaseState, steps: Sequence[PurchaseStep]) -> list[tuple[Any, SentRequest, CallResult]]:
     """Make all steps' requests at the same time, and wait for their ends."""
     asked = [step.asked(world) for step in steps]
     started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
@@ -281,7 +281,9 @@ def together(world: World, steps: Sequence[Purchase]) -> list[tuple[Any, Asked, 
     return list(zip(steps, asked, ends, strict=True))
 
 
-def again(world: World, caller: str, steps: Sequence[Purchase], before: Sequence[Seen], when: str) -> None:
+def again(
+    world: CaseState, caller: str, steps: Sequence[PurchaseStep], before: Sequence[CallResult], when: str
+) -> None:
     """Repeat all requests: answered ones get the same answer, and all are charged, in some order."""
     answers = {}
     for step, earlier in zip(steps, before, strict=True):
@@ -289,12 +291,12 @@ def again(world: World, caller: str, steps: Sequence[Purchase], before: Sequence
         seen = step.ask(world, asked)
         step.expect.check_end(seen)
         if earlier.answered and repeated(earlier) != repeated(seen):
-            raise Violation(f"what was answered {when} is answered otherwise")
+            raise ProtocolViolation(f"what was answered {when} is answered otherwise")
         answers[asked.header.request_id] = step.told(seen)
     world.enter_together(caller, "", answers, steps[0].ACCOUNT)
 
 
-def repeated(seen: Seen) -> list[Any]:
+def repeated(seen: CallResult) -> list[Any]:
     """Return an answer without the fields that a repeat may change, and with its chunks joined."""
     chunks = [each.encoded_chunk for each in seen.messages if each.DESCRIPTOR.fields_by_name.get("encoded_chunk")]
     return [*map(lasting, seen.messages[: 1 if chunks else None]), b"".join(chunks)]

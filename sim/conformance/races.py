@@ -9,13 +9,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sim.conformance import law
-from sim.conformance.audits import Audit
-from sim.conformance.calls import Seen, Violation
-from sim.conformance.dependence import Batch, require_nothing_depends
-from sim.conformance.purchases import Purchase, repeated, together
+from sim.conformance.audits import AuditStep
+from sim.conformance.calls import CallResult, ProtocolViolation
+from sim.conformance.dependence import AnsweredBatch, require_nothing_depends
+from sim.conformance.purchases import PurchaseStep, repeated, together
 from sim.conformance.services import on
 from sim.conformance.vocabulary import Expect, Number, Predictions, Words
-from sim.conformance.world import NotRun, Result, World
+from sim.conformance.world import CaseState, NotRun, Result
 
 
 class Race(Words):
@@ -36,13 +36,13 @@ class Race(Words):
     answered: int
     left: float
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Make the calls, and count the answers."""
         places = (self.deployment, self.also or self.deployment)
-        steps: list[Purchase] = [
+        steps: list[PurchaseStep] = [
             # `callers` are those of this service already.
             on(
-                world.service, Audit(do="audit", id=f"race-{world.step}-{caller}-{name}", epsilon=self.epsilon)
+                world.service, AuditStep(do="audit", id=f"race-{world.step}-{caller}-{name}", epsilon=self.epsilon)
             ).model_copy(update={"caller": caller, "deployment": places[number % 2]})
             for number in range(self.calls)
             for name in ["" if self.one_request else number]
@@ -57,17 +57,17 @@ class Race(Words):
             if not seen.answered:
                 Expect(refused=("BUDGET_EXHAUSTED",)).check_end(seen)
         if (count := sum(seen.answered for seen in ends)) != self.answered:
-            raise Violation(f"{count} of {len(ends)} calls at the same time were answered; {self.answered} fit")
+            raise ProtocolViolation(f"{count} of {len(ends)} calls at the same time were answered; {self.answered} fit")
         for caller, place in itertools.product(self.callers, places):
             if (left := world.remaining(caller, place, account)) != self.left:
-                raise Violation(f"{caller} has epsilon {left!r} left; it should be {self.left!r}")
+                raise ProtocolViolation(f"{caller} has epsilon {left!r} left; it should be {self.left!r}")
         for step, seen in zip(steps, ends, strict=True):
             elsewhere = step.model_copy(update={"deployment": places[step.deployment == places[0]]})
             again = elsewhere.ask(world, elsewhere.asked(world))
             if again.answered != seen.answered:
-                raise Violation(f"a call {seen.text}, and {again.text} when it was made again")
+                raise ProtocolViolation(f"a call {seen.text}, and {again.text} when it was made again")
             if seen.answered and repeated(again) != repeated(seen):
-                raise Violation("the same request got another answer")
+                raise ProtocolViolation("the same request got another answer")
 
 
 class Twins(Words):
@@ -85,7 +85,7 @@ class Twins(Words):
     models: int = 20
     anew: bool = True
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Start the deployments, make the calls, and test the noise."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
@@ -98,11 +98,11 @@ class Twins(Words):
         batches = list(itertools.chain.from_iterable(self._ask(world, time) for time in range(self.times)))
         require_nothing_depends(batches)
 
-    def _ask(self, world: World, time: int) -> list[Batch]:
-        steps: list[Purchase] = [
+    def _ask(self, world: CaseState, time: int) -> list[AnsweredBatch]:
+        steps: list[PurchaseStep] = [
             on(
                 world.service,
-                Audit(
+                AuditStep(
                     do="audit",
                     caller=caller,
                     deployment=deployment,
@@ -131,11 +131,11 @@ class Twins(Words):
             alike[step.id.rpartition("-")[0]].append(result)
             asked_for = {"caller": step.caller, "deployment": step.deployment, "time": time}
             answers = result.exact if result.discrete else result.noise + result.exact
-            batches.append(Batch(asked_for, 2 * result.uniform - 1, result.exact, answers))
+            batches.append(AnsweredBatch(asked_for, 2 * result.uniform - 1, result.exact, answers))
         return batches
 
 
-def _left(call: tuple[Purchase, Any, Seen]) -> float:
+def _left(call: tuple[PurchaseStep, Any, CallResult]) -> float:
     """Return a sort key for the order in which answers were charged."""
     step, _, seen = call
     return -float(step.told(seen).epsilon_remaining) if seen.answered else 0.0

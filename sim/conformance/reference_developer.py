@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.service import Audited, ModelService, Released
+from developer.service import Audited, ModelService, ReleasedModel
 from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from sim.conformance.reference import serve
 
@@ -27,7 +27,7 @@ def _open(service: type[ModelService], policy: dict[str, Any]) -> ModelService:
     deal, weights = policy["model"]["deal"], np.array(policy["model"]["weights"])
     request, models = policy["audited"]["request"], policy["audited"]["models"]
     columns = len(weights)
-    released = {deal: Released(_model(weights, 0), columns)}
+    released = {deal: ReleasedModel(_model(weights, 0), columns)}
     audited = {(deal, request): Audited(models, columns, lambda number, rows: _model(weights, number)(rows))}
     return service(released, audited)
 

@@ -16,7 +16,7 @@ from sim.games import lay_out
 from sim.games.cards import WRITTEN_DOWN
 from sim.games.referee import Referee
 from sim.games.reveal import GAME
-from sim.games.table import Table
+from sim.games.table import GameTable
 
 _SECONDS = 600.0
 
@@ -25,7 +25,7 @@ def main() -> None:
     """Serve until stopped."""
 
     def register(server: grpc.Server, policy: dict[str, Any]) -> None:
-        asked, table = policy["game"], Table()
+        asked, table = policy["game"], GameTable()
         referee = Referee(policy["deployment"]["name"], "0" * 64, GAME.wire, table)
         dealer = GAME.dealer(table)
         add_RefereeServiceServicer_to_server(referee, server)

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from fairwall.compliance.v1.release_service_pb2 import SanitiseRequest
 from fairwall.rpc import arrays
 from sim.conformance import local_law
-from sim.conformance.calls import Seen, Violation
-from sim.conformance.purchases import Asked, Purchase
+from sim.conformance.calls import CallResult, ProtocolViolation
+from sim.conformance.purchases import PurchaseStep, SentRequest
 from sim.conformance.target import Releases
 from sim.conformance.vocabulary import Expect, Words
-from sim.conformance.world import Account, NotRun, Result, World
+from sim.conformance.world import Account, CaseState, NotRun, Result
 
 SANITISE = "/fairwall.compliance.v1.ReleaseService/Sanitise"
 
 
-class ReleaseTerms(Words):
+class ReleaseTermsStep(Words):
     """A step that requests the terms of releases, which must be those in the target's description."""
 
     do: Literal["release_terms"]
@@ -29,7 +29,7 @@ class ReleaseTerms(Words):
     deployment: str = ""
     expect: Expect = Expect()
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request the terms, and compare them."""
         described = _described(world, self.deployment)
         seen = world.terms(self.caller, self.deployment, "releases")
@@ -39,18 +39,20 @@ class ReleaseTerms(Words):
         told = seen.messages[0]
         columns = [(one.name, tuple(one.values), one.domain) for one in told.columns]
         if (told.people, told.protocol) != (described.people, described.protocol):
-            raise Violation(f"the terms say {told.people} people and {told.protocol}; the policy says otherwise")
+            raise ProtocolViolation(
+                f"the terms say {told.people} people and {told.protocol}; the policy says otherwise"
+            )
         if columns != [(one.name, one.values, len(one.values)) for one in described.columns]:
-            raise Violation(f"the terms' columns are {columns}; the policy has others")
+            raise ProtocolViolation(f"the terms' columns are {columns}; the policy has others")
         if not np.allclose([one.share for one in told.columns], [one.share for one in described.columns], rtol=1e-12):
-            raise Violation("the terms' shares of epsilon are not the policy's")
+            raise ProtocolViolation("the terms' shares of epsilon are not the policy's")
         share = described.shares.get(world.subject.target.developer(self.caller))
         if share is not None and told.epsilon != share:
-            raise Violation(f"the terms say that the budget is {told.epsilon!r}; it is {share!r}")
+            raise ProtocolViolation(f"the terms say that the budget is {told.epsilon!r}; it is {share!r}")
         self.expect.check_told(seen, world, self.name)
 
 
-class Release(Purchase):
+class ReleaseStep(PurchaseStep):
     """A step that buys a release, whose noise, if tested, must have its protocol's distribution."""
 
     METHOD: ClassVar[str] = SANITISE
@@ -58,32 +60,32 @@ class Release(Purchase):
 
     do: Literal["release"] = "release"
 
-    def asked(self, world: World) -> Asked:
+    def asked(self, world: CaseState) -> SentRequest:
         """Return the request."""
         _described(world, self.deployment)
         deal = world.about(self.deployment).deal if self.deal is None else self.deal
         header = SanitiseRequest(request_id=self.named(world), deal_id=deal, epsilon=self.spends(world))
-        return Asked(header, np.empty((0, 0)))
+        return SentRequest(header, np.empty((0, 0)))
 
-    def messages(self, request: Asked) -> Iterator[bytes]:
+    def messages(self, request: SentRequest) -> Iterator[bytes]:
         """Yield the one message of a request."""
         yield request.header.SerializeToString()
 
-    def told(self, seen: Seen) -> Any:
+    def told(self, seen: CallResult) -> Any:
         """Return the part of an answer that has its cost."""
         return seen.messages[0].header
 
-    def check_answer(self, world: World, request: Asked, seen: Seen) -> Result:
+    def check_answer(self, world: CaseState, request: SentRequest, seen: CallResult) -> Result:
         """Check an answer, enter its cost, and return its noise."""
         described, epsilon = _described(world, self.deployment), request.header.epsilon
         columns, header = _columns(seen, described), seen.messages[0].header
         expected = [epsilon * column.share for column in described.columns]
         if len(header.epsilons) != len(expected) or not np.allclose(header.epsilons, expected, rtol=1e-12, atol=0):
-            raise Violation(f"the columns' epsilons are {list(header.epsilons)}; they should be {expected}")
+            raise ProtocolViolation(f"the columns' epsilons are {list(header.epsilons)}; they should be {expected}")
         place = (self.caller, self.deployment or world.deployment, request.header.request_id)
         bits = b"".join(column.tobytes() for column in columns)
         if world.released.setdefault(place, bits) != bits:
-            raise Violation("the same request got other bits")
+            raise ProtocolViolation("the same request got other bits")
         world.enter(self.caller, self.deployment, request.header.request_id, epsilon, header, self.ACCOUNT)
         values = world.subject.target.released(self.deployment or world.deployment)
         if not (self.expect.noise or self.expect.unlike or self.name):
@@ -96,32 +98,34 @@ class Release(Purchase):
         return Result(seen, np.empty(0), np.empty(0), np.concatenate([part.own for part in parts]), discrete=True)
 
 
-def _columns(seen: Seen, described: Releases) -> Sequence[NDArray[Any]]:
+def _columns(seen: CallResult, described: Releases) -> Sequence[NDArray[Any]]:
     ends = np.cumsum([len(column.values) for column in described.columns])
     return np.split(_encoded(seen, described), ends[:-1], axis=1)
 
 
-def _encoded(seen: Seen, described: Releases) -> NDArray[Any]:
+def _encoded(seen: CallResult, described: Releases) -> NDArray[Any]:
     """Return an answer's chunks as one array of the required type and shape."""
     first, *rest = seen.messages or (None,)
     if first is None or first.WhichOneof("part") != "header":
-        raise Violation("a release does not begin with its header")
+        raise ProtocolViolation("a release does not begin with its header")
     if any(part.WhichOneof("part") != "encoded_chunk" for part in rest):
-        raise Violation("a release has something else than chunks after its header")
+        raise ProtocolViolation("a release has something else than chunks after its header")
     try:
         encoded = arrays.gathered(first.header.encoded, (part.encoded_chunk for part in rest))
     except arrays.ArrayError as error:
-        raise Violation(f"encodings: {error}") from None
+        raise ProtocolViolation(f"encodings: {error}") from None
     kind = np.float64 if described.protocol == local_law.NUMBERS else np.uint8
     shape = (described.people, sum(len(column.values) for column in described.columns))
     if encoded.dtype != kind or encoded.shape != shape:
-        raise Violation(f"encodings must be {kind.__name__} of shape {shape}, not {encoded.dtype} of {encoded.shape}")
+        raise ProtocolViolation(
+            f"encodings must be {kind.__name__} of shape {shape}, not {encoded.dtype} of {encoded.shape}"
+        )
     if described.protocol != local_law.NUMBERS and not np.isin(encoded, (0, 1)).all():
-        raise Violation("encodings must be zeros and ones")
+        raise ProtocolViolation("encodings must be zeros and ones")
     return encoded
 
 
-def _described(world: World, deployment: str) -> Releases:
+def _described(world: CaseState, deployment: str) -> Releases:
     described = world.about(deployment).releases
     if described is None:
         raise NotRun("needs a deployment that releases attributes")

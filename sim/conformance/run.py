@@ -8,13 +8,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sim.conformance.calls import Violation
-from sim.conformance.cases import Case
+from sim.conformance.calls import ProtocolViolation
+from sim.conformance.cases import ConformanceCase
 from sim.conformance.held import Hold
 from sim.conformance.services import on
 from sim.conformance.steps import ONCE
-from sim.conformance.subject import Subject
-from sim.conformance.world import PLACES, NotRun, Over, Service, World, closing
+from sim.conformance.subject import ServerUnderTest
+from sim.conformance.world import PLACES, CaseState, NotRun, Over, Service, closing
 
 Verdict = Literal["passed", "failed", "known failure", "now passes", "not run"]
 
@@ -26,22 +26,22 @@ BAD: frozenset[Verdict] = frozenset({"failed", "now passes"})
 class Outcome:
     """The outcome of a case; `text` says what was wrong, or what is missing to run it."""
 
-    case: Case
+    case: ConformanceCase
     verdict: Verdict
     text: str
     seconds: float
 
 
 def run(
-    subject: Subject,
+    subject: ServerUnderTest,
     server: str,
-    cases: Iterable[Case],
+    cases: Iterable[ConformanceCase],
     known: frozenset[str] = frozenset(),
-    on_start: Callable[[Case], None] = lambda _: None,
+    on_start: Callable[[ConformanceCase], None] = lambda _: None,
 ) -> Iterator[Outcome]:
     """Run cases, `known` failures too, on a party's server; those with a long wait begin first and end last."""
     nonce = secrets.token_hex(6)
-    waiting: list[tuple[float, Case, _Course, float]] = []
+    waiting: list[tuple[float, ConformanceCase, _Course, float]] = []
     for case in sorted(cases, key=lambda case: all(step.do != "later" for step in case.steps)):
         on_start(case)
         began = time.monotonic()
@@ -75,28 +75,28 @@ def _advance(course: _Course) -> float | tuple[Verdict, str]:
         return end
 
 
-def _outcome(case: Case, end: tuple[Verdict, str], known: frozenset[str], began: float) -> Outcome:
+def _outcome(case: ConformanceCase, end: tuple[Verdict, str], known: frozenset[str], began: float) -> Outcome:
     verdict, text = end
     if case.number in known:
         verdict = {"passed": "now passes", "failed": "known failure"}.get(verdict, verdict)  # type: ignore[assignment]
     return Outcome(case, verdict, text, time.monotonic() - began)
 
 
-def _course(subject: Subject, server: str, case: Case, nonce: str) -> _Course:
+def _course(subject: ServerUnderTest, server: str, case: ConformanceCase, nonce: str) -> _Course:
     """Run a case on its services: each step on all or, if it holds calls or says `apart`, the whole case on each."""
     whole = case.apart or any(isinstance(step, Hold) for step in case.steps)
     shared = [service for service in case.services if not whole and service not in PLACES]
     rounds = [*([shared] if shared else []), *([service] for service in case.services if service not in shared)]
     for services in rounds:
         place = PLACES.get(services[0], case.deployment)
-        world = World(subject, server, place, nonce, case.accounts, services[0])
+        world = CaseState(subject, server, place, nonce, case.accounts, services[0])
         verdict, text = yield from _round(world, case, services)
         if verdict != "passed" and (services[0] == case.services[0] or verdict == "failed"):
             return verdict, text
     return "passed", ""
 
 
-def _round(world: World, case: Case, services: list[Service]) -> _Course:
+def _round(world: CaseState, case: ConformanceCase, services: list[Service]) -> _Course:
     try:
         with closing(world):
             world.about()
@@ -117,7 +117,7 @@ def _round(world: World, case: Case, services: list[Service]) -> _Course:
         return "passed", ""
     except NotRun as missing:
         return "not run", str(missing)
-    except Violation as violation:
+    except ProtocolViolation as violation:
         where = f"step {world.step}" if world.step <= len(case.steps) else "afterwards"
         named = "" if world.service == "audit" else f", {world.service}"
         return "failed", f"{where}{named}: {violation}"

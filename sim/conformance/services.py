@@ -11,18 +11,20 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from fairwall.laws.metric import METRICS
-from sim.conformance.audits import Audit, Gaps
-from sim.conformance.by_group import BY_GROUP, COUNTED_MIN, ByGroup, GroupTerms
-from sim.conformance.purchases import Predicted, Purchase
-from sim.conformance.releases import Release, ReleaseTerms
-from sim.conformance.terms import Terms
+from sim.conformance.audits import AuditStep, Gaps
+from sim.conformance.by_group import BY_GROUP, COUNTED_MIN, ByGroupStep, GroupTermsStep
+from sim.conformance.purchases import Predicted, PurchaseStep
+from sim.conformance.releases import ReleaseStep, ReleaseTermsStep
+from sim.conformance.terms import TermsStep
 from sim.conformance.unseen import AuditSealed, AuditTable
 from sim.conformance.vocabulary import Expect
 from sim.conformance.world import PLACES, Service
 
-Bought: TypeAlias = Annotated[Audit | ByGroup | Release | AuditSealed | AuditTable, Field(discriminator="do")]
+Bought: TypeAlias = Annotated[
+    AuditStep | ByGroupStep | ReleaseStep | AuditSealed | AuditTable, Field(discriminator="do")
+]
 
-_SELLS = {Audit.METHOD: "audit", BY_GROUP: "by_group", AuditSealed.METHOD: "audit_sealed"}
+_SELLS = {AuditStep.METHOD: "audit", BY_GROUP: "by_group", AuditSealed.METHOD: "audit_sealed"}
 """Name of the kind of step that sends parts of a request, by method. A release is requested in one message."""
 
 _TERMS = {
@@ -31,9 +33,9 @@ _TERMS = {
     "sanitise": "ReleaseService/GetReleaseTerms",
 }
 _METHODS = {
-    "audit": Audit.METHOD,
+    "audit": AuditStep.METHOD,
     "by_group": BY_GROUP,
-    "sanitise": Release.METHOD,
+    "sanitise": ReleaseStep.METHOD,
     "sealed": AuditSealed.METHOD,
     "table": AuditTable.METHOD,
 }
@@ -52,7 +54,7 @@ _OF_ANY = frozenset(
 
 def asking(method: str, fields: dict[str, Any]) -> Predicted | None:
     """Return a step that calls a method with predictions; None for a method that takes none."""
-    kinds: dict[str, Any] = {"audit": Audit, "by_group": ByGroup, "audit_sealed": AuditSealed}
+    kinds: dict[str, Any] = {"audit": AuditStep, "by_group": ByGroupStep, "audit_sealed": AuditSealed}
     name = _SELLS.get(method)
     found: Predicted | None = None if name is None else kinds[name].model_validate({"do": name, **fields})
     return found
@@ -63,19 +65,19 @@ def on(service: Service, step: Any) -> Any:
     if service == "audit":
         return step
     match step:
-        case Audit() if service in PLACES:
+        case AuditStep() if service in PLACES:
             return _unseen(step, service)
-        case Audit():
+        case AuditStep():
             return _counted(step) if service == "by_group" else _released(step)
-        case Terms() if service in PLACES:
+        case TermsStep() if service in PLACES:
             return step
-        case Terms():
+        case TermsStep():
             own = {name: getattr(step, name) for name in ("name", "caller", "deployment", "expect")}
             own["caller"] = _caller(service, step.caller)
             return (
-                GroupTerms(do="group_terms", **own)
+                GroupTermsStep(do="group_terms", **own)
                 if service == "by_group"
-                else ReleaseTerms(do="release_terms", **own)
+                else ReleaseTermsStep(do="release_terms", **own)
             )
     changed: dict[str, Any] = {}
     for name in type(step).model_fields:
@@ -115,7 +117,7 @@ def _caller(service: Service, caller: str) -> str:
     return caller.replace("spender-", "counter-") if service == "by_group" else caller
 
 
-def _unseen(step: Audit, service: Service) -> Gaps | None:
+def _unseen(step: AuditStep, service: Service) -> Gaps | None:
     about_predictions = not set(step.expect.refused) <= {*_OF_ANY, "REQUEST_ID_REUSED"}
     of_a_stream = service == "table" and {"parts", "chunk_bytes"} & step.model_fields_set
     if about_predictions or of_a_stream or step.candidates or step.rows or step.nonce or step.unknown:
@@ -126,17 +128,17 @@ def _unseen(step: Audit, service: Service) -> Gaps | None:
     return AuditSealed(do="audit_sealed", **own) if service == "sealed" else AuditTable(do="audit_table", **own)
 
 
-def _counted(step: Audit) -> ByGroup | None:
+def _counted(step: AuditStep) -> ByGroupStep | None:
     if step.threshold is not None or step.metric == "not allowed":
         return None
     own = {name: getattr(step, name) for name in Predicted.model_fields}
     if isinstance(step.epsilon, float) and 1e-12 <= step.epsilon < COUNTED_MIN:
         own["epsilon"] = COUNTED_MIN
     own |= {"caller": _caller("by_group", step.caller), "expect": _plain(step.expect)}
-    return ByGroup(do="by_group", measures=_measures(step), **own)
+    return ByGroupStep(do="by_group", measures=_measures(step), **own)
 
 
-def _measures(step: Audit) -> tuple[str | int, ...] | None:
+def _measures(step: AuditStep) -> tuple[str | int, ...] | None:
     if isinstance(step.metric, int):
         return (step.metric,)
     metric = (step.metric or "sp").removeprefix("abs_")
@@ -146,13 +148,13 @@ def _measures(step: Audit) -> tuple[str | int, ...] | None:
     return ("scoring_rate",) if metric == "sp" else ("mean_score", "scoring_rate")
 
 
-def _released(step: Audit) -> Release | None:
+def _released(step: AuditStep) -> ReleaseStep | None:
     about_predictions = not set(step.expect.refused) <= _OF_ANY
     bounded = isinstance(step.epsilon, str) and not step.epsilon.startswith(("unit", "remaining"))
     if about_predictions or bounded or step.unknown:
         return None
-    own = {name: getattr(step, name) for name in Purchase.model_fields}
-    return Release(**own | {"expect": _plain(step.expect)})
+    own = {name: getattr(step, name) for name in PurchaseStep.model_fields}
+    return ReleaseStep(**own | {"expect": _plain(step.expect)})
 
 
 def _plain(expect: Expect) -> Expect:

@@ -20,11 +20,11 @@ from sim.conformance import calls, traces
 from sim.conformance.abandoned import Connections, GiveUp
 from sim.conformance.alike import Alike, Repeated
 from sim.conformance.altered import Altered
-from sim.conformance.audits import Audit
-from sim.conformance.by_group import ByGroup, GroupTerms
-from sim.conformance.calls import Violation
+from sim.conformance.audits import AuditStep
+from sim.conformance.by_group import ByGroupStep, GroupTermsStep
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.choices import (
-    Choices,
+    ChoiceStep,
     Follows,
     NeverExact,
     NoisyAttributes,
@@ -38,32 +38,32 @@ from sim.conformance.choices import (
 from sim.conformance.client import Client, Clients
 from sim.conformance.clock import Balance, Clock
 from sim.conformance.deals import Deals
-from sim.conformance.disk import Anew, Disk, KilledAmid, Ledger, Remembers
+from sim.conformance.disk import Anew, Disk, KilledAmid, LedgerStep, Remembers
 from sim.conformance.errors import ConformanceError
 from sim.conformance.held import Hold, LetGo
-from sim.conformance.opened import Opened
+from sim.conformance.opened import OpeningStep
 from sim.conformance.races import Race, Twins
-from sim.conformance.releases import Release, ReleaseTerms
-from sim.conformance.rules import Spent
+from sim.conformance.releases import ReleaseStep, ReleaseTermsStep
+from sim.conformance.rules import SpentStep
 from sim.conformance.survey import Survey
 from sim.conformance.syncs import Synced
-from sim.conformance.terms import Terms
+from sim.conformance.terms import TermsStep
 from sim.conformance.twins import Timed, Written
 from sim.conformance.unseen import AuditSealed, AuditTable
 from sim.conformance.unseen_law import Widths
-from sim.conformance.vocabulary import Asks, Expect, Header, Number, Part, Words, stream_of
-from sim.conformance.world import NotRun, World
-from sim.conformance.worth import Worth
+from sim.conformance.vocabulary import CallerStep, Expect, Header, Number, Part, Words, stream_of
+from sim.conformance.world import CaseState, NotRun
+from sim.conformance.worth import WorthStep
 
 PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 
 
-class Predict(Asks):
+class Predict(CallerStep):
     """A step that requests scores from a model of the developer's, which must be the model's own.
 
     `request` is "$request" for the one under way, and empty for the released model; `number` is the model's index.
     `put` changes random features, each a (row, column, value), which are sent in the type `kind`. All else is as in
-    `Audit`.
+    `AuditStep`.
     """
 
     do: Literal["predict"]
@@ -80,7 +80,7 @@ class Predict(Asks):
     chunk_bytes: int = Field(default=1 << 20, ge=1)
     expect: Expect = Expect()
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request scores, and check them."""
         about = world.about(self.deployment)
         rows, columns, number = (int(world.number(each)) for each in (self.rows, self.columns, self.number))
@@ -111,10 +111,10 @@ def _require_scores(message: Any, features: NDArray[np.float64], weights: NDArra
     with np.errstate(over="ignore"):
         expected = 1 / (1 + np.exp(-(features @ weights)))
     if not np.allclose(scores, expected, rtol=0, atol=1e-12):
-        raise Violation("scores are not the model's")
+        raise ProtocolViolation("scores are not the model's")
 
 
-class Call(Asks):
+class CallStep(CallerStep):
     """A step that calls any method, "/package.Service/Method", even one that the protocol does not have.
 
     A request is in protobuf's JSON form. "$deal" stands for the target's deal, likewise for its other facts, "$id" for
@@ -133,12 +133,12 @@ class Call(Asks):
     answer: dict[str, Any] = Field(default_factory=dict)
     expect: Expect = Expect()
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Make the calls, and check their ends."""
         for _ in range(self.times):
             self._run_once(world)
 
-    def _run_once(self, world: World) -> None:
+    def _run_once(self, world: CaseState) -> None:
         requests = self._requests(world)
         seen = world.call(self.method, requests, self.caller, deployment=self.deployment, **self.sent_with())
         self.expect.check_end(seen)
@@ -148,10 +148,10 @@ class Call(Asks):
             )
             for key, value in self.answer.items():
                 if told.get(key) != (expected := _resolved(value, world, self.deployment)):
-                    raise Violation(f"{key} is {told.get(key)!r}; it should be {expected!r}")
+                    raise ProtocolViolation(f"{key} is {told.get(key)!r}; it should be {expected!r}")
         self.expect.check_told(seen, world, self.name)
 
-    def _requests(self, world: World) -> list[bytes]:
+    def _requests(self, world: CaseState) -> list[bytes]:
         if self.raw is not None:
             return [bytes.fromhex(each) for each in self.raw]
         try:
@@ -163,7 +163,7 @@ class Call(Asks):
         return [json_format.ParseDict(each, request()).SerializeToString() for each in resolved]
 
 
-def _resolved(value: Any, world: World, deployment: str) -> Any:
+def _resolved(value: Any, world: CaseState, deployment: str) -> Any:
     """Return a case's value with facts of the target filled in."""
     if isinstance(value, dict) and "fill" in value:
         shape = tuple(int(world.number(each, deployment=deployment)) for each in value["shape"])
@@ -197,17 +197,17 @@ class Until(Words):
     """A step that repeats a call until it ends as expected, because servers notice other calls' ends with a delay."""
 
     do: Literal["until"]
-    call: Call
+    call: CallStep
     seconds: float = 5.0
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Repeat the call."""
         give_up = time.monotonic() + self.seconds
         steady = 0
         while True:
             try:
                 self.call.run(world)
-            except Violation:
+            except ProtocolViolation:
                 if time.monotonic() > give_up:
                     raise
                 steady = 0
@@ -231,7 +231,7 @@ class Revoke(Words):
     do: Literal["revoke"]
     list: str = ""
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Replace the list, at once."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
@@ -244,7 +244,7 @@ class Revoke(Words):
         fresh.replace(place)
 
 
-class Policy(Words):
+class PolicyStep(Words):
     """A step that ends the server and changes its policy, each key a path such as "data.minimum_group".
 
     A later step starts the server. The next case finds it with its former policy, as if it had never run.
@@ -253,7 +253,7 @@ class Policy(Words):
     do: Literal["policy"]
     set: dict[str, Any]
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Write the policy."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
@@ -276,7 +276,7 @@ class Restart(Words):
     deployment: str = ""
     how: Literal["kill", "end", "anew"] = "kill"
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Restart the server."""
         if not world.subject.can_restart or (self.how == "anew" and not world.subject.starts):
             raise NotRun("needs a command that starts the server again")
@@ -295,7 +295,7 @@ class NoStart(Words):
 
     do: Literal["no_start"]
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Try to start the server."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
@@ -303,7 +303,7 @@ class NoStart(Words):
             world.subject.address(world.deployment)
         except ConformanceError:
             return
-        raise Violation("it is served")
+        raise ProtocolViolation("it is served")
 
 
 class Pause(Words):
@@ -312,7 +312,7 @@ class Pause(Words):
     do: Literal["pause"]
     seconds: float = Field(gt=0, le=10)
 
-    def run(self, world: World) -> None:  # noqa: ARG002
+    def run(self, world: CaseState) -> None:  # noqa: ARG002
         """Wait."""
         time.sleep(self.seconds)
 
@@ -323,7 +323,7 @@ class Later(Words):
     do: Literal["later"]
     seconds: float = Field(gt=0, le=120)
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Do nothing: the runner of cases waits."""
 
 
@@ -332,13 +332,13 @@ class SilentLog(Words):
 
     do: Literal["silent_log"]
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Search the log."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts, to read its log")
         said = world.subject.log(world.deployment).encode()
         if told := traces.told_by(said, world.people().protected, world.exact):
-            raise Violation(f"the log tells {told}")
+            raise ProtocolViolation(f"the log tells {told}")
 
 
 ONCE = frozenset(
@@ -361,47 +361,47 @@ ONCE = frozenset(
 """Kinds of steps that are done once, not on each service of a case."""
 
 Step = Annotated[
-    Audit
+    AuditStep
     | AuditSealed
     | AuditTable
     | Repeated
     | Alike
     | Survey
-    | Worth
+    | WorthStep
     | Altered
     | Race
     | Twins
-    | Terms
+    | TermsStep
     | Verdicts
-    | Choices
+    | ChoiceStep
     | NoisyAttributes
     | NoisyCells
     | NoisySizes
     | NoisySums
     | Widths
-    | Opened
+    | OpeningStep
     | Silence
     | NeverExact
     | Follows
     | Revealed
-    | Spent
-    | Release
-    | ReleaseTerms
-    | ByGroup
-    | GroupTerms
+    | SpentStep
+    | ReleaseStep
+    | ReleaseTermsStep
+    | ByGroupStep
+    | GroupTermsStep
     | Predict
-    | Call
+    | CallStep
     | Hold
     | LetGo
     | Until
     | Client
     | Clients
     | Revoke
-    | Policy
+    | PolicyStep
     | Restart
     | Anew
     | Disk
-    | Ledger
+    | LedgerStep
     | Remembers
     | KilledAmid
     | Written

@@ -28,7 +28,7 @@ _WORD_SECONDS = 0.05
 _LAST_WORDS_SECONDS = 2.0
 
 
-class Subject:
+class ServerUnderTest:
     """A server under test, for as long as the context lasts.
 
     The command `start` starts a deployment; ``{policy}`` in it is the policy's path. It prints its address as a party's

@@ -14,13 +14,13 @@ from pydantic import Field
 
 from fairwall.laws.metric import find_metric
 from fairwall.rpc import arrays
-from sim.conformance.audits import Audit
-from sim.conformance.by_group import ByGroup
-from sim.conformance.dependence import Batch, require_nothing_depends
-from sim.conformance.purchases import Purchase
+from sim.conformance.audits import AuditStep
+from sim.conformance.by_group import ByGroupStep
+from sim.conformance.dependence import AnsweredBatch, require_nothing_depends
+from sim.conformance.purchases import PurchaseStep
 from sim.conformance.services import on
 from sim.conformance.vocabulary import Number, Predictions, Words
-from sim.conformance.world import NotRun, World
+from sim.conformance.world import CaseState, NotRun
 
 _KINDS: dict[str, dict[str, Any]] = {
     "scores": {},
@@ -57,15 +57,15 @@ class Survey(Words):
     kinds: tuple[str, ...] = tuple(_KINDS)
     thresholds: bool = True
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request answers, and test their noise."""
         about, rng = world.about(), np.random.default_rng(self.seed)
         for number in range(self.requests + self.singles):
             audit, kind = self._audit(world, rng, number)
-            step: Purchase | None = on(world.service, audit)
+            step: PurchaseStep | None = on(world.service, audit)
             if step is None:
                 continue
-            if isinstance(step, ByGroup):
+            if isinstance(step, ByGroupStep):
                 step = self._counted(world, rng, step)
             step.run(world)
             result = world.results.pop(step.name)
@@ -76,8 +76,8 @@ class Survey(Words):
             asked = {
                 "caller": step.caller,
                 "deployment": step.deployment,
-                "metric": ", ".join(step.measures or ()) if isinstance(step, ByGroup) else audit.metric,  # type: ignore[arg-type]
-                "by": step.by if isinstance(step, ByGroup) else (),
+                "metric": ", ".join(step.measures or ()) if isinstance(step, ByGroupStep) else audit.metric,  # type: ignore[arg-type]
+                "by": step.by if isinstance(step, ByGroupStep) else (),
                 "models": audit.predictions.models,
                 "epsilon": str(step.epsilon),
                 "kind": kind,
@@ -91,10 +91,10 @@ class Survey(Words):
             answers = result.exact if result.noise is None or result.discrete else result.noise + result.exact
             if gridded:  # to the last bit
                 answers = arrays.from_message(result.seen.messages[0].gaps).astype(np.float64)
-            world.surveyed.append(Batch(asked, 2 * result.uniform - 1, result.exact, answers, gridded))
+            world.surveyed.append(AnsweredBatch(asked, 2 * result.uniform - 1, result.exact, answers, gridded))
         require_nothing_depends(world.surveyed)
 
-    def _counted(self, world: World, rng: np.random.Generator, step: ByGroup) -> ByGroup:
+    def _counted(self, world: CaseState, rng: np.random.Generator, step: ByGroupStep) -> ByGroupStep:
         """Draw the columns to count by, and the measures."""
         names = list(world.about().groups)
         of = _DECIDED if step.predictions.are_decisions else _SCORED
@@ -102,7 +102,7 @@ class Survey(Words):
         measures = [name for name in of if rng.random() < _HALF] or [of[int(rng.integers(len(of)))]]
         return step.model_copy(update={"by": tuple(by), "measures": tuple(measures)})
 
-    def _audit(self, world: World, rng: np.random.Generator, number: int) -> tuple[Audit, str]:
+    def _audit(self, world: CaseState, rng: np.random.Generator, number: int) -> tuple[AuditStep, str]:
         """Draw the next request, and its kind of predictions."""
 
         def one_of(choices: Sequence[Any]) -> Any:
@@ -115,7 +115,7 @@ class Survey(Words):
         if "decisions" in predictions:
             predictions["decisions"] = predictions["random"]
         name = f"survey-{world.step}-{number}"
-        audit = Audit(
+        audit = AuditStep(
             do="audit",
             name=name,
             id=name,

@@ -16,14 +16,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from sim.conformance.audits import Audit
-from sim.conformance.calls import Violation
+from sim.conformance.audits import AuditStep
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.command import Surroundings
 from sim.conformance.disk import ledger_files, start_anew
 from sim.conformance.errors import ConformanceError
 from sim.conformance.services import on
 from sim.conformance.vocabulary import Predictions, Words
-from sim.conformance.world import NotRun, World
+from sim.conformance.world import CaseState, NotRun
 
 _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "sendmsg", "sendto", "sendmmsg")
 _SYNCS = ("fsync", "fdatasync", "msync", "sync_file_range", "syncfs")
@@ -54,7 +54,7 @@ class Synced(Words):
     do: Literal["synced"]
     batches: int = Field(default=3, ge=1)
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request batches, and check the trace."""
         strace = shutil.which("strace")
         if strace is None:
@@ -79,7 +79,7 @@ class Synced(Words):
             before = trace.stat().st_size if trace.exists() else 0
             own = {"predictions": Predictions(models=_MODELS, random=number)}
             service = world.services[number % len(world.services)]
-            on(service, Audit(do="audit", id=f"synced-{number}", **own)).run(world)
+            on(service, AuditStep(do="audit", id=f"synced-{number}", **own)).run(world)
             time.sleep(0.3)
             opened = {each.path for each in _done(trace, 0) if each.what == "openat" and _DIRECT.search(each.text)}
             _check(_done(trace, before), ledger, opened)
@@ -99,7 +99,7 @@ def _check(done: list[_Did], ledger: list[Path], direct: set[str]) -> None:
         folder = str(Path(each.path).parent)
         if each.what in _WRITES and folder in sealed and not each.path.endswith("-shm") and each.result > 0:
             if answered and not charged:
-                raise Violation("an answer leaves before its charge is written to the ledger")
+                raise ProtocolViolation("an answer leaves before its charge is written to the ledger")
             charged |= folder == own and not answered
             if each.path not in direct:
                 written.add(each.path)
@@ -109,7 +109,7 @@ def _check(done: list[_Did], ledger: list[Path], direct: set[str]) -> None:
             answered = True
             if written:
                 names = ", ".join(sorted(Path(path).name for path in written))
-                raise Violation(
+                raise ProtocolViolation(
                     f"an answer leaves before its charge is on the disk: {names} was written, and not synced"
                 )
     if not charged:

@@ -27,7 +27,7 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
-class ReleasedColumn(_Section):
+class DescribedColumn(_Section):
     """A released column: its name, its values in the order of the encodings, its share of epsilon."""
 
     name: str
@@ -44,7 +44,7 @@ class Releases(_Section):
 
     people: int
     protocol: str
-    columns: tuple[ReleasedColumn, ...] = Field(min_length=1)
+    columns: tuple[DescribedColumn, ...] = Field(min_length=1)
     shares: Mapping[str, float] = Field(default_factory=dict)
     table: str = ""
 
@@ -56,7 +56,7 @@ class Probabilities(_Section):
     golden: str
 
 
-class Deployment(_Section):
+class DescribedDeployment(_Section):
     """A deployment of a server under test, as in its policy.
 
     Compliance has several, which differ as the cases say: ``mirror`` has other people than ``main`` and is otherwise
@@ -126,12 +126,12 @@ class Deployment(_Section):
 
 class _File(_Section):
     name: str
-    deployments: Mapping[str, Deployment]
+    deployments: Mapping[str, DescribedDeployment]
     callers: Mapping[str, str] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class KnownPeople:
     """The test set as its owner knows it: labels, and membership of the advantaged group, uint8 of shape (people,)."""
 
     labels: NDArray[np.uint8]
@@ -139,7 +139,7 @@ class People:
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class KnownGroups:
     """The groups as their owner knows them: labels, and each column's values with everybody's index among these.
 
     Columns known by probabilities have these in `likely`, shape (people, values), and an index of -1 for people whose
@@ -171,7 +171,7 @@ class Target:
 
     folder: Path
     name: str
-    deployments: Mapping[str, Deployment]
+    deployments: Mapping[str, DescribedDeployment]
     callers: Mapping[str, str]
     certificates: Path
 
@@ -184,7 +184,7 @@ class Target:
         """Return the name that a deployment's policy gives a caller."""
         return self.callers.get(caller, caller).removeprefix("developer-")
 
-    def people(self, deployment: str, by: str = "") -> People | None:
+    def people(self, deployment: str, by: str = "") -> KnownPeople | None:
         """Read a deployment's test set by a protected column, by default the first; None if the tester has no table."""
         about = self.deployments[deployment]
         if not about.table:
@@ -192,7 +192,7 @@ class Target:
         column = by or next(iter(about.by), "advantaged")
         return _people(self.folder / about.table, column, about.by.get(column, ("1",)))
 
-    def counted(self, deployment: str) -> Counted | None:
+    def counted(self, deployment: str) -> KnownGroups | None:
         """Read the groups; None if nobody is counted by group, or the tester has no table."""
         about = self.deployments[deployment]
         if not (about.groups and about.table):
@@ -208,7 +208,7 @@ class Target:
                 values = about.groups[name]
                 codes[name] = np.array([values.index(row[each.golden]) if row[each.golden] else -1 for row in rows])
                 likely[name] = np.array([[float(row[each.columns[value]]) for value in values] for row in rows])
-            return Counted(np.array([int(row["label"]) for row in rows], np.uint8), about.groups, codes, likely)
+            return KnownGroups(np.array([int(row["label"]) for row in rows], np.uint8), about.groups, codes, likely)
 
     def rows(self, deployment: str) -> tuple[list[bytes], dict[str, list[str]]] | None:
         """Read a deployment's ids and public columns; None if rows have no ids, or the tester has no table."""
@@ -228,9 +228,11 @@ class Target:
 
 # A run reads each table thousands of times.
 @lru_cache(maxsize=64)
-def _people(path: Path, column: str, advantaged: tuple[str, ...]) -> People:
+def _people(path: Path, column: str, advantaged: tuple[str, ...]) -> KnownPeople:
     with _rows(path, f"the columns label, 0 or 1, and {column}") as rows:
-        return People(_bytes([int(row["label"]) for row in rows]), _bytes([row[column] in advantaged for row in rows]))
+        return KnownPeople(
+            _bytes([int(row["label"]) for row in rows]), _bytes([row[column] in advantaged for row in rows])
+        )
 
 
 @lru_cache(maxsize=64)

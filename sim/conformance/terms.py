@@ -11,13 +11,13 @@ from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.metrics import name_of
 from fairwall.wire.precision import from_message
 from fairwall.wire.rows import digest_of, order_of
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.vocabulary import Expect, Words
-from sim.conformance.world import World
+from sim.conformance.world import CaseState
 from sim.conformance.worth import require_budget
 
 
-class Terms(Words):
+class TermsStep(Words):
     """A step that requests the terms, every field of which must be what the policy says.
 
     `name` is for later steps; `same_as` in `expect` names a step that got the same terms. In the commitment the fields
@@ -33,7 +33,7 @@ class Terms(Words):
     released: float = 0.0
     expect: Expect = Expect()
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request the terms, and compare them."""
         about = world.about(self.deployment)
         seen = world.terms(self.caller, self.deployment)
@@ -64,7 +64,7 @@ class Terms(Words):
             facts["what is committed to"] = (bound.rows, bound.rows_digest), (len(committed), digest_of_rows(committed))
             guessed = (b"", about.deal.encode(), bound.rows_digest, bound.seed_digest, bound.terms_digest)
             if bound.root in (commit(committed, groups, b"", key).root for key in guessed):
-                raise Violation("salts follow from what is public: who is in which group can be tried out")
+                raise ProtocolViolation("salts follow from what is public: who is in which group can be tried out")
         if (rows := world.subject.target.rows(self.deployment or world.deployment)) and told.HasField("rows"):
             (ids, public), order = rows, order_of(rows[0])
             alone = tuple(digest_of(ids, order, {name: values}) for name, values in public.items())
@@ -74,16 +74,18 @@ class Terms(Words):
             facts["digests"] = ((told.rows.ids_digest, told.rows.table_digest), digests)
         for name, (found, expected) in facts.items():
             if found != expected:
-                raise Violation(f"the terms say that {name} is {found!r}; the policy says {expected!r}")
+                raise ProtocolViolation(f"the terms say that {name} is {found!r}; the policy says {expected!r}")
         people = world.subject.target.people(self.deployment or world.deployment)
         if people is not None and law is not None and told.HasField("budget"):
             require_budget(told.budget, about, people.labels, told.epsilon, self.released)
         if not 0 <= told.epsilon_remaining <= told.epsilon:
-            raise Violation(f"the terms say that {told.epsilon_remaining!r} of {told.epsilon!r} is left")
+            raise ProtocolViolation(f"the terms say that {told.epsilon_remaining!r} of {told.epsilon!r} is left")
         if self.expect.unlike:
             earlier = world.results[self.expect.unlike].seen.messages[0].commitment
             fields = [each.name for each in earlier.DESCRIPTOR.fields]
             unlike = [name for name in fields if getattr(earlier, name) != getattr(told.commitment, name)]
             if unlike != list(self.others):
-                raise Violation(f"of the commitment {unlike} are others now; these should be: {list(self.others)}")
+                raise ProtocolViolation(
+                    f"of the commitment {unlike} are others now; these should be: {list(self.others)}"
+                )
         self.expect.check_told(seen, world, self.name)

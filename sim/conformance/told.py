@@ -22,9 +22,9 @@ from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.precision import spacing, written_down
 from fairwall.laws.values import part_values
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.promise import Array, Known, promise_of, quantile
-from sim.conformance.target import Deployment, People
+from sim.conformance.target import DescribedDeployment, KnownPeople
 
 _LEVEL_MISSED = 0.05
 """Probability that an interval misses the exact gap."""
@@ -67,7 +67,7 @@ Joint: TypeAlias = Callable[[Array, float, float], Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class AnswerFields:
     """An answer's numbers for each model, shape (models,); `above` is P(gap > threshold), if there is a threshold."""
 
     gaps: Array
@@ -93,20 +93,20 @@ def require_plain(name: str, values: Array) -> None:
     """Demand that numbers have a single form: gaps of 0 have no sign, and all NaNs have the same bits."""
     bits = values.view(np.uint64)
     if name == "gaps" and (bits == np.float64(-0.0).view(np.uint64)).any():
-        raise Violation(f"{name}: a zero has a sign")
+        raise ProtocolViolation(f"{name}: a zero has a sign")
     unknown = bits[np.isnan(values)] & np.uint64(2**63 - 1)
     if (unknown != np.float64(np.nan).view(np.uint64)).any() or len(np.unique(bits[np.isnan(values)])) > 1:
-        raise Violation(f"{name}: a NaN has bits of its own")
+        raise ProtocolViolation(f"{name}: a NaN has bits of its own")
 
 
-def require_written_down(gaps: Array, about: Deployment) -> None:
+def require_written_down(gaps: Array, about: DescribedDeployment) -> None:
     """Demand that answers are no more precise than the policy says."""
     known = gaps[~np.isnan(gaps)]
     if not np.array_equal(written_down(known, about.precision), known):
-        raise Violation(f"answers are written down more precisely than {about.precision!r}")
+        raise ProtocolViolation(f"answers are written down more precisely than {about.precision!r}")
 
 
-def require_ends_written_down(low: Array, high: Array, about: Deployment, metric: str) -> None:
+def require_ends_written_down(low: Array, high: Array, about: DescribedDeployment, metric: str) -> None:
     """Demand that intervals' ends are no more precise than answers, or half of a last digit more."""
     if about.precision == "float64":
         return
@@ -119,13 +119,13 @@ def require_ends_written_down(low: Array, high: Array, about: Deployment, metric
         halves = ends * 2 * 10.0**about.precision
         plain = np.allclose(halves, np.rint(halves), rtol=0, atol=1e-12 * 10.0**about.precision)
     if not plain:
-        raise Violation(f"the ends of intervals are written down more precisely than {about.precision!r}")
+        raise ProtocolViolation(f"the ends of intervals are written down more precisely than {about.precision!r}")
 
 
 def require_recomputed(
-    answers: Answers,
-    about: Deployment,
-    people: People,
+    answers: AnswerFields,
+    about: DescribedDeployment,
+    people: KnownPeople,
     metric: str,
     predictions: Array,
     epsilon: float,
@@ -136,9 +136,9 @@ def require_recomputed(
     has_none = public is not None and public.interval is None and public.noise_on != "any"
     if has_none or about.bounding == "truncate":
         if not (np.isnan(answers.low).all() and np.isnan(answers.high).all()):
-            raise Violation(f"an answer of {about.mechanism} has an interval, of which it cannot know")
+            raise ProtocolViolation(f"an answer of {about.mechanism} has an interval, of which it cannot know")
         if answers.above is not None and not np.isnan(answers.above).all():
-            raise Violation(f"an answer of {about.mechanism} has a probability, of which it cannot know")
+            raise ProtocolViolation(f"an answer of {about.mechanism} has a probability, of which it cannot know")
         return
     is_added = public is not None and public.interval is not None and public.interval.is_added
     promised = promise_of(about, people, metric, len(answers.gaps), epsilon) if is_added else None
@@ -154,7 +154,7 @@ def require_recomputed(
         found = find_metric(metric)
         if len(found.parts) != 1:
             if not np.isnan(answers.above).all():
-                raise Violation(f"P(gap > threshold) is told of {metric}, whose sampling error is not known")
+                raise ProtocolViolation(f"P(gap > threshold) is told of {metric}, whose sampling error is not known")
             return
         assert threshold is not None
         ((members, values),) = part_values(metric, predictions, people.labels)
@@ -162,11 +162,17 @@ def require_recomputed(
         expected = probabilities(answers.gaps, scaled, values[:, members], threshold, found.absolute)
         worst = float(np.max(np.abs(answers.above - expected)))
         if not worst <= _PROBABILITY_ERROR:
-            raise Violation(f"P(gap > threshold) is {worst:.2g} away from what follows from the answer")
+            raise ProtocolViolation(f"P(gap > threshold) is {worst:.2g} away from what follows from the answer")
 
 
 def require_possible(
-    gaps: Array, ends: Sequence[Ends], about: Deployment, people: People, metric: str, predictions: Array, by: str
+    gaps: Array,
+    ends: Sequence[Ends],
+    about: DescribedDeployment,
+    people: KnownPeople,
+    metric: str,
+    predictions: Array,
+    by: str,
 ) -> None:
     """Demand that intervals exist where they may, contain their answers, and contain no impossible gap.
 
@@ -177,16 +183,16 @@ def require_possible(
         return
     if law.interval is None or law.interval.is_posterior:
         if not np.isnan([low, high]).all():
-            raise Violation(f"answers of {by} have a guaranteed interval, and nothing is guaranteed of them")
+            raise ProtocolViolation(f"answers of {by} have a guaranteed interval, and nothing is guaranteed of them")
     elif np.isnan([low, high])[:, ~np.isnan(gaps)].any():
-        raise Violation(f"answers of {by} have no guaranteed interval")
+        raise ProtocolViolation(f"answers of {by} have no guaranteed interval")
     near = np.clip(gaps, *metric_range(metric))
     off = _POINT + 2 * spacing(np.maximum(np.abs(near), 1.0), about.precision)
     for least, most in ends:
         if (((near < least - off) | (near > most + off)) & (most - least > _POINT)).any():
-            raise Violation("an answer lies outside of its interval")
+            raise ProtocolViolation("an answer lies outside of its interval")
     if law.noise_on != "attributes" and ((likely_low < low - off) | (likely_high > high + off)).any():
-        raise Violation("a likely interval reaches beyond the guaranteed one")
+        raise ProtocolViolation("a likely interval reaches beyond the guaranteed one")
     if law.noise_on in ("gaps", "blocks", "nothing", "choices") or not find_metric(metric).of_means:
         return
     inside = [
@@ -204,10 +210,12 @@ def require_possible(
     else:
         far = np.maximum(-low, high) > farthest
     if far.any():
-        raise Violation("an interval is wider than its model's predictions have it, or guaranteed where it is likely")
+        raise ProtocolViolation(
+            "an interval is wider than its model's predictions have it, or guaranteed where it is likely"
+        )
 
 
-def _require_grid(gaps: Array, about: Deployment, law: Known) -> None:
+def _require_grid(gaps: Array, about: DescribedDeployment, law: Known) -> None:
     if about.precision != "float64":
         return
     step = law.scale * _FINEST
@@ -216,14 +224,16 @@ def _require_grid(gaps: Array, about: Deployment, law: Known) -> None:
     steps = gaps / 2.0 ** math.floor(math.log2(step))
     # An answer at the end of the metric's range is that end.
     if not np.array_equal(np.rint(steps), steps):
-        raise Violation("answers do not lie on a grid: their last bits tell what the noise was to hide")
+        raise ProtocolViolation("answers do not lie on a grid: their last bits tell what the noise was to hide")
 
 
-def _reach(answers: Answers, about: Deployment, metric: str, least_reach: float, allowance: float) -> float:
+def _reach(
+    answers: AnswerFields, about: DescribedDeployment, metric: str, least_reach: float, allowance: float
+) -> float:
     """Return how far intervals reach on either side, the same for all answers of a batch."""
     least, most = metric_range(metric)
     if not ((answers.low <= answers.high) & (answers.low >= least) & (answers.high <= most)).all():
-        raise Violation("an interval is upside down, or leaves the metric's range")
+        raise ProtocolViolation("an interval is upside down, or leaves the metric's range")
     loose = 2 * spacing(np.abs(answers.gaps) + least_reach, about.precision)
     if about.bounding != "none":
         # Where answers were moved to the range's ends, the middles of their intervals were not.
@@ -240,13 +250,13 @@ def _reach(answers: Answers, about: Deployment, metric: str, least_reach: float,
     known, worst = np.concatenate(reaches), float(np.max(loose))
     reach = float(np.median(known)) if known.size else least_reach
     if not least_reach * (1 - 1e-9) - worst <= reach <= least_reach * (1 + allowance) + 2 * worst:
-        raise Violation(f"an interval reaches {reach:.6g} from its answer; 95% needs {least_reach:.6g}")
+        raise ProtocolViolation(f"an interval reaches {reach:.6g} from its answer; 95% needs {least_reach:.6g}")
     # If every end was cut off, their reach cannot be seen.
     slack = 2 * worst if known.size else 2 * worst + least_reach * allowance
     for end, side in ((answers.low, -1.0), (answers.high, 1.0)):
         nearest, farthest = (np.clip(answers.gaps + side * (reach + off), least, most) for off in (-slack, slack))
         if ((end < np.minimum(nearest, farthest)) | (end > np.maximum(nearest, farthest)))[inside].any():
-            raise Violation("an interval does not lie around its answer: it tells what the noise was to hide")
+            raise ProtocolViolation("an interval does not lie around its answer: it tells what the noise was to hide")
     return reach
 
 
@@ -312,7 +322,7 @@ def _between(middles: Array, deviation: float, low: float, high: float) -> Array
     return between
 
 
-def without_noise(answer: Any, about: Deployment) -> Any:
+def without_noise(answer: Any, about: DescribedDeployment) -> Any:
     """Return an answer with noisy numbers set to 0; their number, type and, unless it is noisy too, NaN stay."""
     if answer.DESCRIPTOR.name != "AuditResponse":
         return _blank(answer)

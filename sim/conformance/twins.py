@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim.conformance import traces
-from sim.conformance.audits import Audit
-from sim.conformance.calls import Seen, Violation
+from sim.conformance.audits import AuditStep
+from sim.conformance.calls import CallResult, ProtocolViolation
 from sim.conformance.command import Surroundings
 from sim.conformance.disk import ledger_files, start_anew
 from sim.conformance.services import Bought, on
 from sim.conformance.vocabulary import Predictions, Words
-from sim.conformance.world import NotRun, World
+from sim.conformance.world import CaseState, NotRun
 
 TWINS = ("twin-a", "twin-b")
 
@@ -64,7 +64,7 @@ class Written(Words):
     do: Literal["written"]
     requests: tuple[Bought, ...] = Field(min_length=1)
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Make the calls, and compare the results."""
         always = ever = self._run_both(world, search=True)
         for _ in range(_PAIRS_MAX - 1):
@@ -74,16 +74,16 @@ class Written(Words):
             always = [one & other for one, other in zip(always, more, strict=True)]
             ever = [one | other for one, other in zip(ever, more, strict=True)]
         if alone := self._alone(always, ever):
-            raise Violation(f"what it writes depends on who is in which group: {alone[0]}")
+            raise ProtocolViolation(f"what it writes depends on who is in which group: {alone[0]}")
 
     def _alone(self, always: list[set[str]], ever: list[set[str]]) -> list[str]:
         """Return the items that one twin always writes and the other never."""
         return sorted((always[0] - ever[1]) | (always[1] - ever[0]))
 
-    def _run_both(self, world: World, *, search: bool = False) -> list[set[str]]:
+    def _run_both(self, world: CaseState, *, search: bool = False) -> list[set[str]]:
         return [self._run_one(world, name, search=search) for name in TWINS]
 
-    def _run_one(self, world: World, name: str, *, search: bool) -> set[str]:
+    def _run_one(self, world: CaseState, name: str, *, search: bool) -> set[str]:
         """Return the output of a fresh run: each line and file, numbered among equal ones."""
         started = time.time() - 1
         scratch = Path(tempfile.mkdtemp(prefix=name, dir=_folder(world)))
@@ -116,17 +116,17 @@ class Written(Words):
         return places | {f"{what} ({number})" for what, count in counted.items() for number in range(1, count + 1)}
 
 
-def _search(world: World, name: str, log: str, paths: Iterable[Path]) -> None:
+def _search(world: CaseState, name: str, log: str, paths: Iterable[Path]) -> None:
     """Demand that neither a log nor a file reveals groups or exact gaps."""
     groups = world.people(name).protected
     if told := traces.told_by(log.encode(), groups, world.exact):
-        raise Violation(f"the log tells {told}")
+        raise ProtocolViolation(f"the log tells {told}")
     # Another tester may be making a kit of the same people.
     kit = {traces.read(path) for path in world.subject.target.folder.glob("*/*.csv")}
     for path in paths:
         data = traces.read(path)
         if data not in kit and (told := traces.told_by(data, groups, world.exact)):
-            raise Violation(f"the file {path.name} tells {told}")
+            raise ProtocolViolation(f"the file {path.name} tells {told}")
 
 
 def _masked(line: str, name: str, address: str) -> str:
@@ -134,7 +134,7 @@ def _masked(line: str, name: str, address: str) -> str:
     return _TIMES.sub("*", line.replace(name, "twin").replace(address, "*"))
 
 
-def _folder(world: World) -> Path:
+def _folder(world: CaseState) -> Path:
     return world.subject.place(TWINS[0]).parent
 
 
@@ -148,7 +148,7 @@ class Timed(Words):
     predictions: Literal["of a group", "of the others", "not a number"] = "of a group"
     metric: str = "sp"
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Make the calls, and compare the results."""
         for name in TWINS:
             if name not in {place for _, place in world.open_channels}:
@@ -160,9 +160,9 @@ class Timed(Words):
         for name in TWINS:  # a process may be slower than another for its whole life, by its place in memory
             start_anew(world, name, Surroundings())
         if accused & self._accused(world):
-            raise Violation("how long a call takes depends on who is in which group")
+            raise ProtocolViolation("how long a call takes depends on who is in which group")
 
-    def _accused(self, world: World) -> frozenset[int]:
+    def _accused(self, world: CaseState) -> frozenset[int]:
         """Make the calls, and return the numbers of the comparisons that accuse."""
         asked = self._both(world)
         rng = np.random.default_rng(1)
@@ -189,7 +189,7 @@ class Timed(Words):
             yield one > _SLOWER * other + _SLOWER_SECONDS
             yield other > _SLOWER * one + _SLOWER_SECONDS
 
-    def _both(self, world: World) -> list[NDArray[np.float64]]:
+    def _both(self, world: CaseState) -> list[NDArray[np.float64]]:
         groups = [world.people(name).protected == 1 for name in TWINS]
         if self.predictions != "not a number":
             wanted = self.predictions == "of a group"
@@ -201,11 +201,11 @@ class Timed(Words):
             found.append(rows)
         return found
 
-    def _time(self, world: World, name: str, predictions: NDArray[np.float64], number: str) -> float:
+    def _time(self, world: CaseState, name: str, predictions: NDArray[np.float64], number: str) -> float:
         own = {"predictions": Predictions(group="advantaged" if np.isfinite(predictions).all() else None)}
         step = on(
             world.service,
-            Audit(do="audit", deployment=name, id=f"timed-{world.step}-{number}", metric=self.metric, **own),
+            AuditStep(do="audit", deployment=name, id=f"timed-{world.step}-{number}", metric=self.metric, **own),
         )
         asked = replace(step.asked(world), predictions=predictions)
         began = time.perf_counter()
@@ -213,14 +213,14 @@ class Timed(Words):
         took = time.perf_counter() - began
         _require_sound(seen)
         if seen.answered != (world.service == "sanitise" or self.predictions != "not a number"):
-            raise Violation(f"a call {seen.text}")
+            raise ProtocolViolation(f"a call {seen.text}")
         return took
 
 
-def _require_sound(seen: Seen) -> None:
+def _require_sound(seen: CallResult) -> None:
     """Raise Violation for a call that failed internally: its output and time are not compared."""
     if seen.reason == "INTERNAL":
-        raise Violation(f"a call {seen.text}")
+        raise ProtocolViolation(f"a call {seen.text}")
 
 
 def _signs_that_accuse(turns: int) -> int:

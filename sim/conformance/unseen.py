@@ -17,12 +17,12 @@ from fairwall.compliance.v1.audit_service_pb2 import AuditSealedHeader, AuditSea
 from fairwall.laws.metric import find_metric
 from fairwall.wire.metrics import name_of
 from sim.conformance.audits import Gaps
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.promise import Array
-from sim.conformance.purchases import Asked
-from sim.conformance.target import Deployment
+from sim.conformance.purchases import SentRequest
+from sim.conformance.target import DescribedDeployment
 from sim.conformance.vocabulary import stream_of
-from sim.conformance.world import SECONDS, NotRun, World
+from sim.conformance.world import SECONDS, CaseState, NotRun
 
 _NEAR = 1e-3
 """Tolerance for an exact gap: above noise at an epsilon of 2^19 and a few models, below one person's effect."""
@@ -39,10 +39,10 @@ _TABLE = """table (double[N, 1] x) => (double[N, 1] y) <
 }}"""
 
 
-class Unseen(Gaps):
+class UnseenStep(Gaps):
     """A step about predictions that are not sent; with `close` answers are the exact gaps, at an epsilon of 2^19."""
 
-    def about(self, world: World) -> Deployment:
+    def about(self, world: CaseState) -> DescribedDeployment:
         """Return the deployment's description as it applies here: noisy sums answer, whatever the terms say."""
         about = world.about(self.deployment)
         return about.model_copy(update={"mechanism": "counts" if about.mechanism == "counts" else "cube"})
@@ -54,10 +54,10 @@ class Unseen(Gaps):
     def require_no_law(self, noise: Array) -> None:
         """Demand exact gaps, up to negligible noise, if answers must be close."""
         if self.expect.close and np.abs(noise).max() > _NEAR:
-            raise Violation(f"an answer is {np.abs(noise).max():.3g} away from what the models predict")
+            raise ProtocolViolation(f"an answer is {np.abs(noise).max():.3g} away from what the models predict")
 
 
-class AuditSealed(Unseen):
+class AuditSealed(UnseenStep):
     """A step that hands over models: made from the predictions, or the `files`, which predict the same, as ONNX text.
 
     A file that is not ONNX text is sent as it is. The header announces `more` bytes than are sent.
@@ -71,22 +71,22 @@ class AuditSealed(Unseen):
     files: tuple[str, ...] = ()
     more: int = 0
 
-    def head(self, world: World) -> AuditSealedHeader:
+    def head(self, world: CaseState) -> AuditSealedHeader:
         """Return the header, without the sizes of models."""
         return AuditSealedHeader(**self.question(world), by=self.by)
 
-    def asked_about(self, world: World, predictions: NDArray[Any]) -> Asked:
+    def asked_about(self, world: CaseState, predictions: NDArray[Any]) -> SentRequest:
         """Return the request about these predictions, given in the deal's order of people."""
         sizes = [len(file) + self.more for file in self._models(predictions)]
-        return Asked(self.head(world), predictions).with_header(sizes=sizes)
+        return SentRequest(self.head(world), predictions).with_header(sizes=sizes)
 
-    def messages(self, request: Asked) -> Iterator[bytes]:
+    def messages(self, request: SentRequest) -> Iterator[bytes]:
         """Yield the messages of a request."""
         data, part = b"".join(self._models(request.predictions)), AuditSealedRequest
         first = part(header=request.header).SerializeToString()
         return stream_of(self.parts, first, data, self.chunk_bytes, lambda chunk: part(models_chunk=chunk))
 
-    def in_the_order_of_the_deal(self, world: World, request: Asked) -> Array:  # noqa: ARG002
+    def in_the_order_of_the_deal(self, world: CaseState, request: SentRequest) -> Array:  # noqa: ARG002
         """Return the models' predictions: clipped to [0, 1], with NaN as 0; as decisions, 1 from one half on."""
         scores = np.clip(np.nan_to_num(request.predictions.astype(np.float64)), 0.0, 1.0)
         return np.asarray(scores >= 0.5, np.float64) if find_metric(name_of(request.header.metric)).binary else scores
@@ -110,7 +110,7 @@ def _listed(numbers: Array) -> str:
     return ", ".join(map(repr, numbers.tolist()))
 
 
-class AuditTable(Unseen):
+class AuditTable(UnseenStep):
     """A step about a table that it writes, with each model's prediction about everybody.
 
     The table lacks the first `left_out` people, has the last `twice` people two times, and then `strangers` others. It
@@ -131,12 +131,12 @@ class AuditTable(Unseen):
     column: str = ""
     moved: bool = False
 
-    def head(self, world: World) -> AuditTableRequest:
+    def head(self, world: CaseState) -> AuditTableRequest:
         """Return the request."""
         own = self.question(world)
         return AuditTableRequest(**own, table=self.table, id_column=self.id_column, models=self.models)
 
-    def asked_about(self, world: World, predictions: NDArray[Any]) -> Asked:
+    def asked_about(self, world: CaseState, predictions: NDArray[Any]) -> SentRequest:
         """Write the table with these predictions, given in the deal's order of people, and return the request."""
         deployment, size = self.deployment or world.deployment, predictions.shape[1]
         if not world.subject.starts:
@@ -150,13 +150,13 @@ class AuditTable(Unseen):
         if self.column:
             columns[self.column] = np.full(len(rows), "1" if self.column == "text" else 1)
         self._write(world, deployment, columns)
-        return Asked(self.head(world), predictions)
+        return SentRequest(self.head(world), predictions)
 
-    def messages(self, request: Asked) -> Iterator[bytes]:
+    def messages(self, request: SentRequest) -> Iterator[bytes]:
         """Yield the one message of a request."""
         yield request.header.SerializeToString()
 
-    def _write(self, world: World, deployment: str, columns: dict[str, NDArray[Any]]) -> None:
+    def _write(self, world: CaseState, deployment: str, columns: dict[str, NDArray[Any]]) -> None:
         import duckdb  # without which a kit has no people in an engine
 
         world.subject.address(deployment)

@@ -16,12 +16,12 @@ from fairwall.laws.cube import cube_scales
 from fairwall.laws.noise import Gaussian
 from fairwall.rpc import arrays
 from sim.conformance import told
-from sim.conformance.audits import Audit
-from sim.conformance.calls import Violation
+from sim.conformance.audits import AuditStep
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.promise import Array, quantile
 from sim.conformance.services import on
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import World
+from sim.conformance.world import CaseState
 
 _BARE = 1e-12
 """Error below which an answer has no noise; predictions lie on a grid, so noise is that small once in 10^9 times."""
@@ -41,7 +41,7 @@ class Widths(Words):
     epsilon: float
     threshold: float = 0.05
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request answers, and compare them."""
         groups, widths = world.people().protected, list[float]()
         size = len(groups)
@@ -51,7 +51,7 @@ class Widths(Words):
         # The disadvantaged count is bought first, and known then.
         for number, row in enumerate([np.full(size, 0.5), *rows]):
             own = {"epsilon": self.epsilon if number else 2.0**19, "threshold": self.threshold}
-            step = on(world.service, Audit(do="audit", id=f"{world.step}-{number}", metric="sp", **own))
+            step = on(world.service, AuditStep(do="audit", id=f"{world.step}-{number}", metric="sp", **own))
             world.open_account(step.caller, "")
             asked = step.asked_about(world, row[np.newaxis])
             seen = step.ask(world, asked)
@@ -65,11 +65,11 @@ class Widths(Words):
             law = Gaussian(widths[-1] / 2 / quantile(Gaussian(1.0), 0.05))
             expected = told.probabilities((low + high) / 2, law, halves[np.newaxis], self.threshold, absolute=False)
             if not abs(above[0] - expected[0]) <= _SAME_PROBABILITY:
-                raise Violation(
+                raise ProtocolViolation(
                     f"P(gap > threshold) is {above[0]:.6g}; the largest variance makes it {expected[0]:.6g}"
                 )
         if not max(widths) <= _SAME_WIDTH * min(widths):  # noisy numbers move them a little
-            raise Violation(
+            raise ProtocolViolation(
                 f"the width of intervals depends on what models predict: from {min(widths)} to {max(widths)}"
             )
 
@@ -80,7 +80,7 @@ def with_totals(errors: Array, n0: int, n: int, mechanism: str, epsilon: float) 
     All coordinates of one cube share its size: one number is made, from one gap's noise or from that of many together.
     """
     if np.count_nonzero(np.abs(errors) < _BARE) > 1:
-        raise Violation("answers about predictions that nobody sees have no noise")
+        raise ProtocolViolation("answers about predictions that nobody sees have no noise")
     rng, models = np.random.default_rng(), len(errors)
     by_total, by_sum = 1 / (n - n0), 1 / n0 + 1 / (n - n0)
     if mechanism == "counts":

@@ -15,8 +15,8 @@ from fairwall.rpc import arrays
 from fairwall.rpc.errors import CATALOGUE
 from fairwall.wire.v1.array_pb2 import ArrayHeader
 from fairwall.wire.v1.error_pb2 import Reason
-from sim.conformance.calls import Seen, Violation
-from sim.conformance.world import SECONDS, Result, World, valid_number
+from sim.conformance.calls import CallResult, ProtocolViolation
+from sim.conformance.world import SECONDS, CaseState, Result, valid_number
 
 _REASONS = {Reason.Name(reason).removeprefix("REASON_") for reason in CATALOGUE}
 
@@ -61,7 +61,7 @@ class Expect(Words):
     noise: bool = False
     probability: tuple[float, float] | None = None
 
-    def check_end(self, seen: Seen) -> None:
+    def check_end(self, seen: CallResult) -> None:
         """Demand that a call ended as required."""
         wanted = [*(f"refused as {reason}" for reason in self.refused), *(f"failed as {name}" for name in self.fails)]
         fits = (
@@ -71,17 +71,17 @@ class Expect(Words):
         )
         if not fits:
             may = [*wanted, *(["answered"] if self.maybe or not wanted else [])]
-            raise Violation(f"a call {seen.text}; it should have been {' or '.join(may)}")
+            raise ProtocolViolation(f"a call {seen.text}; it should have been {' or '.join(may)}")
 
-    def check_told(self, seen: Seen, world: World, name: str) -> None:
+    def check_told(self, seen: CallResult, world: CaseState, name: str) -> None:
         """Demand that terms, or other answers without noise, are those of `same_as`; `name` is for later steps."""
         if self.same_as and seen != world.results[self.same_as].seen:
-            raise Violation("two callers, or two deployments, were told unlike things")
+            raise ProtocolViolation("two callers, or two deployments, were told unlike things")
         if name:
             world.results[name] = Result(seen)
 
 
-class Asks(Words):
+class CallerStep(Words):
     """A caller's request to a deployment, by default the case's own."""
 
     caller: str = "developer"
@@ -90,7 +90,7 @@ class Asks(Words):
     metadata: dict[str, str] = Field(default_factory=dict)
 
     def sent_with(self) -> dict[str, Any]:
-        """Return the deadline and metadata of a call, as arguments of `World.call`."""
+        """Return the deadline and metadata of a call, as arguments of `CaseState.call`."""
         seconds = None if self.deadline == "none" else self.deadline
         return {"seconds": seconds, "metadata": tuple(self.metadata.items())}
 
@@ -123,7 +123,7 @@ class Predictions(Words):
             or self.fill in (0, 1)
         )
 
-    def make(self, world: World, deployment: str) -> NDArray[Any]:
+    def make(self, world: CaseState, deployment: str) -> NDArray[Any]:
         """Return the predictions, shape (models, columns)."""
         shape = tuple(int(world.number(each, deployment=deployment)) for each in (self.models, self.columns))
         if self.group is not None:
@@ -146,7 +146,7 @@ class Header(Words):
     shape: tuple[Number, ...] | None = None
     element_type: int | None = None
 
-    def of(self, array: NDArray[Any], world: World, deployment: str) -> ArrayHeader:
+    def of(self, array: NDArray[Any], world: CaseState, deployment: str) -> ArrayHeader:
         """Return an array's header, with the case's false statements."""
         announced = arrays.header_of(array)
         if self.shape is not None:

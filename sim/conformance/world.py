@@ -21,11 +21,11 @@ from fairwall.compliance.v1.release_service_pb2 import GetReleaseTermsRequest
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.rpc.identity import Credentials
 from sim.conformance import calls
-from sim.conformance.calls import Metadata, Seen, Violation
-from sim.conformance.certificates import Authority
+from sim.conformance.calls import CallResult, Metadata, ProtocolViolation
+from sim.conformance.certificates import LaxAuthority
 from sim.conformance.errors import ConformanceError
-from sim.conformance.subject import Subject
-from sim.conformance.target import Deployment, People
+from sim.conformance.subject import ServerUnderTest
+from sim.conformance.target import DescribedDeployment, KnownPeople
 
 SECONDS = 20.0
 """Deadline in seconds of a call that should succeed."""
@@ -74,7 +74,7 @@ class Over(Exception):
 class Result:
     """The result of a step, for later steps."""
 
-    seen: Seen
+    seen: CallResult
     noise: NDArray[np.float64] | None = None
     exact: NDArray[np.float64] | None = None
     uniform: NDArray[np.float64] | None = None
@@ -84,14 +84,14 @@ class Result:
 
 
 @dataclass
-class World:
+class CaseState:
     """The state of one case, about a deployment of the party `server`.
 
     The nonce makes this run's request ids unique. With `accounts` callers' remaining budgets are checked. A step is run
     on the `service`, with its own named results there; or on all `services` of the case at once.
     """
 
-    subject: Subject
+    subject: ServerUnderTest
     server: str
     deployment: str
     nonce: str
@@ -114,7 +114,7 @@ class World:
     _dearest: dict[_Place, float] = field(default_factory=dict)
     _bought: dict[tuple[str, str, str], Any] = field(default_factory=dict)
 
-    def about(self, deployment: str = "") -> Deployment:
+    def about(self, deployment: str = "") -> DescribedDeployment:
         """Return the description of a deployment, by default the case's own."""
         name = deployment or self.deployment
         if not self.subject.serves(name):
@@ -127,7 +127,7 @@ class World:
                 raise NotRun(f"needs a server that serves the policy {name!r}") from None
         return found
 
-    def people(self, deployment: str = "", by: str = "") -> People:
+    def people(self, deployment: str = "", by: str = "") -> KnownPeople:
         """Return a deployment's people, with groups by one of its protected columns."""
         found = self.subject.target.people(deployment or self.deployment, by)
         if found is None:
@@ -205,7 +205,7 @@ class World:
         deployment: str = "",
         seconds: float | None = SECONDS,
         metadata: Metadata = (),
-    ) -> Seen:
+    ) -> CallResult:
         """Make a call and wait for its end."""
         channel = self.channel(caller, deployment)
         started = calls.start(channel, method, requests, seconds, metadata, streamed=len(requests) != 1)
@@ -240,16 +240,20 @@ class World:
         earlier = self._bought.get(key)
         if earlier is not None:
             if lasting(answer) != earlier:
-                raise Violation(f"the same request got another answer: {_differences(earlier, lasting(answer))}")
+                raise ProtocolViolation(
+                    f"the same request got another answer: {_differences(earlier, lasting(answer))}"
+                )
             self._require_left_now(answer, place)
             return
         self._bought[key] = lasting(answer)
         told = MECHANISM_LAWS.get(self.about(deployment).mechanism)
         free = account == "audits" and told is not None and told.answers_for_nothing
         if answer.epsilon_charged != epsilon and not (free and answer.epsilon_charged == 0):
-            raise Violation(f"a batch that offered epsilon {epsilon:,g} was charged {answer.epsilon_charged:,g}")
+            raise ProtocolViolation(
+                f"a batch that offered epsilon {epsilon:,g} was charged {answer.epsilon_charged:,g}"
+            )
         if not answer.epsilon_charged and epsilon > self._dearest.get(place, epsilon):
-            raise Violation(f"a batch of epsilon {epsilon:,g} was free, and none as dear has been bought")
+            raise ProtocolViolation(f"a batch of epsilon {epsilon:,g} was free, and none as dear has been bought")
         self._charge(place, request_id, answer.epsilon_charged)
         self._require_left(place, answer.epsilon_remaining, "an answer says that {} is left")
         self._require_left_now(answer, place)
@@ -276,23 +280,25 @@ class World:
             )
 
     def require_numbers(
-        self, caller: str, deployment: str, seen: Seen, epsilon: float, account: Account = "audits"
+        self, caller: str, deployment: str, seen: CallResult, epsilon: float, account: Account = "audits"
     ) -> None:
         """Demand that a refusal's numbers are those of the policy, the remaining budget and the request."""
         about, told = self.about(deployment), dict(seen.numbers)
         for name in ("people", "queries_max", "epsilon_max"):
             known = getattr(about, name)
             if known and name in told and told[name] != known:
-                raise Violation(f"{seen.reason} tells {name} {told[name]!r}; it is {known!r}")
+                raise ProtocolViolation(f"{seen.reason} tells {name} {told[name]!r}; it is {known!r}")
         if "epsilon_remaining" in told:
             left, needed = told["epsilon_remaining"], told["epsilon_needed"]
             expected = self.remaining(caller, deployment, account)
             if left != expected:
-                raise Violation(f"{seen.reason} says that {left!r} is left; GetTerms says {expected!r}")
+                raise ProtocolViolation(f"{seen.reason} says that {left!r} is left; GetTerms says {expected!r}")
             if not needed > left:
-                raise Violation(f"{seen.reason} says that {needed!r} is needed, and {left!r} is left")
+                raise ProtocolViolation(f"{seen.reason} says that {needed!r} is needed, and {left!r} is left")
             if (account == "releases" or about.rule == "basic") and needed != epsilon:
-                raise Violation(f"{seen.reason} says that {needed!r} is needed; a batch of {epsilon!r} was asked for")
+                raise ProtocolViolation(
+                    f"{seen.reason} says that {needed!r} is needed; a batch of {epsilon!r} was asked for"
+                )
 
     def balance(self) -> None:
         """Demand the expected remaining budget of every caller."""
@@ -317,9 +323,11 @@ class World:
         charges = self._open.get(place, {}).values()
         either = [those for count in range(len(charges) + 1) for those in combinations(charges, count)]
         if not any(math.isnan(left) or abs(rest - (left - sum(those))) < unit / 1000 for those in either):
-            raise Violation(f"{sentence.format(repr(rest))}; it should be {left!r}")
+            raise ProtocolViolation(f"{sentence.format(repr(rest))}; it should be {left!r}")
         if exactly is not None and rest not in [_rounded_down(exactly - sum(map(_written, those))) for those in either]:
-            raise Violation(f"{place[0]} is told that {rest!r} is left; it is {_rounded_down(exactly)!r}, rounded down")
+            raise ProtocolViolation(
+                f"{place[0]} is told that {rest!r} is left; it is {_rounded_down(exactly)!r}, rounded down"
+            )
 
     def _require_left_now(self, answer: Any, place: _Place) -> None:
         if place[2] == "releases":  # a release's header has no current balance
@@ -332,10 +340,10 @@ class World:
         """Return a caller's remaining budget, from its terms."""
         terms = self.terms(caller, deployment, account)
         if not terms.answered:
-            raise Violation(f"who asked for the terms {terms.text}")
+            raise ProtocolViolation(f"who asked for the terms {terms.text}")
         return float(terms.messages[0].epsilon_remaining)
 
-    def terms(self, caller: str, deployment: str = "", account: Account = "audits") -> Seen:
+    def terms(self, caller: str, deployment: str = "", account: Account = "audits") -> CallResult:
         """Request a caller's terms."""
         method, request = TERMS[account]
         asked = request(deal_id=self.about(deployment).deal)
@@ -372,14 +380,14 @@ class World:
         target = self.subject.target
         found = target.credentials(caller)
         if found is None and caller == "another-authority":
-            return Authority("another").party(target.name, "developer", target.developer("developer"))
+            return LaxAuthority("another").party(target.name, "developer", target.developer("developer"))
         if found is None:
             raise NotRun(f"needs credentials for {caller!r}")
         return found
 
 
 @contextmanager
-def closing(world: World) -> Iterator[World]:
+def closing(world: CaseState) -> Iterator[CaseState]:
     """Close a case's connections at its end, cancel its open calls, and put its policies back."""
     try:
         yield world
@@ -391,7 +399,7 @@ def closing(world: World) -> Iterator[World]:
         world.put_back()
 
 
-def require_served(method: str, seen: Seen) -> Seen:
+def require_served(method: str, seen: CallResult) -> CallResult:
     """Return the end of a call; raise NotRun if an optional service is not implemented."""
     sells = next((sells for name, sells in SELLS.items() if name in method), None)
     if sells is not None and seen.status is grpc.StatusCode.UNIMPLEMENTED:
@@ -424,7 +432,7 @@ def lasting(answer: Any) -> Any:
 def valid_number(value: str) -> bool:
     """Return whether a case may give this number."""
     match = _SUM.fullmatch(value)
-    return match is not None and (match[1] in ("remaining", "features") or match[1] in Deployment.model_fields)
+    return match is not None and (match[1] in ("remaining", "features") or match[1] in DescribedDeployment.model_fields)
 
 
 def _differences(one: Any, other: Any) -> str:

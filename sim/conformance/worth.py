@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from fairwall.compliance.v1.audit_service_pb2 import GetExpectedErrorRequest
 from fairwall.laws import choice, risk
-from fairwall.laws.budget_exposure import ROWS, TABLES, Offer, most_by_budget, revealed_by_budget
+from fairwall.laws.budget_exposure import ROWS, TABLES, AuditOffer, most_by_budget, revealed_by_budget
 from fairwall.laws.exposure import is_known, revealed
 from fairwall.laws.mechanisms import MECHANISM_LAWS, MechanismLaw
 from fairwall.laws.metric import find_metric, strata_of
 from fairwall.laws.standings import SHRUNK
 from fairwall.rpc import arrays
 from fairwall.wire.metrics import number_of
-from sim.conformance.audits import Audit
-from sim.conformance.calls import Violation
+from sim.conformance.audits import AuditStep
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.promise import allowance_of, shares_of
-from sim.conformance.target import Deployment
+from sim.conformance.target import DescribedDeployment
 from sim.conformance.vocabulary import Expect, Predictions, Words
-from sim.conformance.world import NotRun, World
+from sim.conformance.world import CaseState, NotRun
 
 _EXPECTED = "/fairwall.compliance.v1.AuditService/GetExpectedError"
 
@@ -45,7 +45,7 @@ def _strata(metric: str, labels: Labels) -> list[int]:
     return [int(np.count_nonzero(members)) for members in strata_of(metric, labels)]
 
 
-def figures(about: Deployment, labels: Labels, metric: str, models: int, epsilon: float) -> dict[str, float]:
+def figures(about: DescribedDeployment, labels: Labels, metric: str, models: int, epsilon: float) -> dict[str, float]:
     """Return what a batch reveals: about everybody, about the person most exposed, and at most about that person."""
     sizes, shares, names = _strata(metric, labels), shares_of(about), [about.mechanism]
     delta, exposed, most = about.batch_delta, len(sizes) * min(sizes), about.reveal_max
@@ -68,10 +68,10 @@ def require_figures(message: Any, expected: dict[str, float], names: Iterable[st
     told = {field.name: value for field, value in message.ListFields()}
     for one, other, name in ((told.get(name), expected.get(name), name) for name in names):
         if (one is None) != (other is None) or not math.isclose(one or 0.0, other or 0.0, rel_tol=_NEAR):
-            raise Violation(f"{what}: {name} is {one}; from public numbers it is {other}")
+            raise ProtocolViolation(f"{what}: {name} is {one}; from public numbers it is {other}")
 
 
-def require_budget(message: Any, about: Deployment, labels: Labels, share: float, released: float) -> None:
+def require_budget(message: Any, about: DescribedDeployment, labels: Labels, share: float, released: float) -> None:
     """Demand the right figures for whole budgets, if the same attributes are also `released` for that epsilon.
 
     Proved figures hold for every mechanism; figures from attacks are known only if epsilons add up.
@@ -83,13 +83,15 @@ def require_budget(message: Any, about: Deployment, labels: Labels, share: float
     if is_known(about.mechanism) and about.rule == "basic" and not about.probabilities:
         names = (about.mechanism, *((TABLES, ROWS) if about.groups else ()))
         batch = (about.epsilon_min, about.epsilon_max, about.batch_delta)
-        sold = [Offer(names, *each, about.queries_max, limit, *batch, released=released) for each in smallest.items()]
+        sold = [
+            AuditOffer(names, *each, about.queries_max, limit, *batch, released=released) for each in smallest.items()
+        ]
         for name, each in (("revealed_together", about.budget), ("revealed", share)):
             expected[name] = max(revealed_by_budget(one, each) for one in sold)
     require_figures(message, expected, expected, "what a budget gives away")
 
 
-class Worth(Words):
+class WorthStep(Words):
     """A step that requests the expected error of answers, and such answers; `asks` has (metric, models, epsilon).
 
     Figures must follow from public numbers; widths must fit the errors and the widths of the answers.
@@ -99,7 +101,7 @@ class Worth(Words):
     deployment: str = ""
     asks: tuple[tuple[str, int, float], ...]
 
-    def run(self, world: World) -> None:
+    def run(self, world: CaseState) -> None:
         """Request both, and compare them."""
         about, labels = world.about(self.deployment), world.people(self.deployment).labels
         for metric, models, epsilon in self.asks:
@@ -113,7 +115,7 @@ class Worth(Words):
             require_figures(told, figures(about, labels, metric, models, epsilon), _TOLD, name)
             predictions = Predictions(models=models, decisions=1 if find_metric(metric).binary else None)
             own: dict[str, Any] = {"metric": metric, "epsilon": epsilon, "predictions": predictions}
-            Audit(do="audit", name=name, id=f"{world.step} {name}", deployment=self.deployment, **own).run(world)
+            AuditStep(do="audit", name=name, id=f"{world.step} {name}", deployment=self.deployment, **own).run(world)
             if not (law := MECHANISM_LAWS[about.mechanism]).may_be_nan:
                 _require_widths(told, world.results[name].seen.messages[0], law, name)
 
@@ -133,4 +135,4 @@ def _require_widths(expected: Any, answer: Any, law: MechanismLaw, what: str) ->
             wrong |= max(expected.error / width, width / expected.error) > _FARTHER
             wrong |= max(real / width, width / real) > (_REACH if is_reach else _WORLDS)
     if wrong:
-        raise Violation(f"{what}: errors and widths do not go together, or not with an answer's: {expected}")
+        raise ProtocolViolation(f"{what}: errors and widths do not go together, or not with an answer's: {expected}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairwall.errors import did_you_mean, nearest
-from fairwall.plugins import Plugin, Table
+from fairwall.plugins import Plugin, Registry
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import check_roles
 from fairwall.tables.reading import header, read
@@ -18,15 +18,15 @@ from sim.datasets.bias_in_bios import BIAS_IN_BIOS
 from sim.datasets.encoding import encode
 from sim.datasets.formats import Format
 from sim.datasets.lsac import LSAC
-from sim.datasets.roles import Asked, own
-from sim.datasets.rows import Rows
+from sim.datasets.roles import NamedRoles, own
+from sim.datasets.rows import EncodedRows
 from sim.datasets.shipped import SHIPPED
 from sim.datasets.utkface import UTKFACE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "SHIPPED", "DataError", "Rows", "load"]
+__all__ = ["FORMATS", "SHIPPED", "DataError", "EncodedRows", "load"]
 
 _KNOWN = {known.defaults.name: known for known in (ACS_COVERAGE, ACS_INCOME, BIAS_IN_BIOS, LSAC, UTKFACE)}
 
@@ -45,7 +45,7 @@ def _checked(plugin: Plugin, known: Format) -> Format:
     return replace(known, read=read)
 
 
-FORMATS: Table[Format] = Table("datasets", _KNOWN, _checked)
+FORMATS: Registry[Format] = Registry("datasets", _KNOWN, _checked)
 """Formats of users' files, by the prefix before the path."""
 
 
@@ -61,7 +61,7 @@ def load(
     missing_values: tuple[str, ...] = (),
     drop: Sequence[str] = (),
     include_protected: bool = False,
-) -> Rows:
+) -> EncodedRows:
     """Load a shipped table or a file under the public encoding.
 
     Text and boolean columns are categories, numbers are numbers. The protected column is a feature only on request (the
@@ -79,7 +79,7 @@ def load(
     label, positive, negative : the outcome column, its favourable value and, where it has more than two, the others.
     missing_values : further texts that stand for a missing value.
     """
-    asked = Asked(protected, advantaged, disadvantaged, label, positive, tuple(drop), negative, missing_values)
+    asked = NamedRoles(protected, advantaged, disadvantaged, label, positive, tuple(drop), negative, missing_values)
     if source in SHIPPED:
         shipped, roles = SHIPPED[source], SHIPPED[source].roles(asked)
         columns = read(shipped.path, source, as_text={roles.protected, roles.label})

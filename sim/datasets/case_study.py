@@ -12,7 +12,7 @@ import functools
 
 import numpy as np
 
-from sim.datasets.rows import Rows
+from sim.datasets.rows import EncodedRows
 
 CASE_STUDY = "case-study"
 
@@ -34,7 +34,7 @@ _AGREE = 0.9
 
 
 @functools.cache
-def case_study() -> Rows:
+def case_study() -> EncodedRows:
     """Draw the 110,000 people, always the same ones. Label 1 reoffends; ``protected`` is 1 in the large group."""
     rng = np.random.default_rng(2601_17909)
     protected = np.repeat([0, 1], [_TIMES * size for size in SIZES]).astype(np.uint8)
@@ -46,4 +46,4 @@ def case_study() -> Rows:
     features = rng.normal(size=(len(protected), _FEATURES)) + (labels[:, None] - 0.5) * shift
     names = tuple(f"x{number}" for number in range(_FEATURES))
     order = rng.permutation(len(protected))
-    return Rows(CASE_STUDY, features[order], labels[order], protected[order], names)
+    return EncodedRows(CASE_STUDY, features[order], labels[order], protected[order], names)

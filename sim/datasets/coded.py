@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.learning.boosting import Boosting
-from fairwall.tables.columns import Categories, Column, names_of
+from fairwall.tables.columns import Categories, TypedColumn, names_of
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import LeftOut, check_roles, select
 from fairwall.tables.reading import header, read
@@ -229,7 +229,7 @@ def _prepared(name: str, source: str, path: Path) -> CodedTable:
 
 def _codes(source: str, column: str, columns: pa.Table) -> NDArray[np.int32]:
     """Return a column's codes."""
-    found = Column.of(source, column, columns)
+    found = TypedColumn.of(source, column, columns)
     if found.numeric:
         numbers = found.numbers()
         if (np.rint(numbers) == numbers).all() and numbers.min() >= 0 and numbers.max() < MOST_CODES:
@@ -265,7 +265,7 @@ def _ranked(source: str, columns: pa.Table, roles: Roles) -> CodedTable:
             codes.append(people.protected.astype(np.int32))
             sizes.append(2)
             continue
-        column = Column.of(source, name, columns)
+        column = TypedColumn.of(source, name, columns)
         if column.numeric:
             distinct, ranks = np.unique(column.numbers(), return_inverse=True)
             size = len(distinct)

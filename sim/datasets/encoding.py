@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.tables.columns import Categories, Column
+from fairwall.tables.columns import Categories, TypedColumn
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import select
 from fairwall.tables.roles import Roles
-from sim.datasets.rows import Rows
+from sim.datasets.rows import EncodedRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ _BLOCK_ROWS = 2048
 """Rows written at a time: few enough to stay in the processor's cache, column by column."""
 
 
-def encode(name: str, columns: pa.Table, roles: Roles, *, include_protected: bool = False) -> Rows:
+def encode(name: str, columns: pa.Table, roles: Roles, *, include_protected: bool = False) -> EncodedRows:
     """Select the rows of the two groups and encode their features, in the order of the file.
 
     A column that determines the groups by itself, like a copy of the protected one, is no feature. The protected
@@ -43,7 +43,7 @@ def encode(name: str, columns: pa.Table, roles: Roles, *, include_protected: boo
         feature
         for column in columns.column_names
         if column not in withheld
-        and (feature := _feature(column, Column.of(name, column, columns), protected)) is not None
+        and (feature := _feature(column, TypedColumn.of(name, column, columns), protected)) is not None
     ]
     if not encoded:
         raise DataError(
@@ -52,7 +52,7 @@ def encode(name: str, columns: pa.Table, roles: Roles, *, include_protected: boo
     if include_protected:
         encoded.append(_Feature((roles.protected,), 0, protected.astype(np.float64)))
     features = Encoded(tuple(encoded), len(protected))
-    return Rows(name, features, people.labels, protected, features.names, people.left_out)
+    return EncodedRows(name, features, people.labels, protected, features.names, people.left_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class _Feature:
     value: NDArray[np.float64] | float
 
 
-def _feature(name: str, column: Column, protected: NDArray[np.uint8]) -> _Feature | None:
+def _feature(name: str, column: TypedColumn, protected: NDArray[np.uint8]) -> _Feature | None:
     """Return an encoded column, or None if it determines the groups."""
     if column.numeric:
         numbers = column.numbers()

@@ -11,7 +11,7 @@ from fairwall.tables.roles import Roles
 
 
 @dataclass(frozen=True)
-class Asked:
+class NamedRoles:
     """The roles named by a caller; None is left to the defaults."""
 
     protected: str | None
@@ -47,7 +47,7 @@ class Shipped:
         """The path of the table's file."""
         return Path(__file__).with_name(f"{self.name}.csv.gz")
 
-    def roles(self, named_roles: Asked) -> Roles:
+    def roles(self, named_roles: NamedRoles) -> Roles:
         """Return the caller's roles, completed by the defaults.
 
         A default value belongs to its column, and the two groups are a pair: a caller who names the advantaged value
@@ -73,7 +73,7 @@ class Shipped:
         )
 
 
-def own(name: str, named_roles: Asked) -> Roles:
+def own(name: str, named_roles: NamedRoles) -> Roles:
     """Return the roles of a user's own table, which has no defaults."""
     parts = ("protected", "advantaged", "label", "positive")
     missing = [part for part in parts if getattr(named_roles, part) is None]

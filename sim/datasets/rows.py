@@ -19,7 +19,7 @@ class Features(Protocol):
 
 
 @dataclass(frozen=True)
-class Rows:
+class EncodedRows:
     """N people of a table under the public encoding, and the rows of its file left out, by reason.
 
     encoded : N rows of d features: categorical columns one-hot, named ``column=value``; numeric columns with mean 0 and

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.tables.errors import DataError
-from sim.datasets.rows import Rows
+from sim.datasets.rows import EncodedRows
 
 _NUMBER: Final = r"\s*(\d+(?:\.\d*)?|\.\d+)\s*"
 _BETA: Final = re.compile(rf"beta\({_NUMBER},{_NUMBER}\)")
 
 
-def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Rows:
+def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> EncodedRows:
     """Draw n people, n0 random ones disadvantaged, with calibrated scores that are independent of the group.
 
     The distribution of scores is "uniform" on [0, 1] or "beta(a,b)". A label is 1 with its score's probability. Raises
@@ -29,7 +29,7 @@ def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Rows:
     protected = np.ones(n, dtype=np.uint8)
     protected[rng.choice(n, n0, replace=False)] = 0
     labels = (rng.random(n) < drawn).astype(np.uint8)
-    return Rows("synthetic", drawn[:, np.newaxis], labels, protected, ("score",), scored=True)
+    return EncodedRows("synthetic", drawn[:, np.newaxis], labels, protected, ("score",), scored=True)
 
 
 def _draw(law: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ from fairwall.errors import UserError
 from fairwall.rpc.identity import NAME, Caller, Credentials, named
 from fairwall.rpc.revoked import read as read_list
 from sim.deployment.replacing import replace
-from sim.play.keys import Authority
+from sim.play.keys import RunAuthority
 
 COMPLIANCE = "compliance"
 """The service's name, which no developer may have."""
@@ -53,7 +53,7 @@ class Issued:
 
 
 def write(
-    folder: Path, deployment: str, developers: Sequence[str], days: int, authority: Authority | None = None
+    folder: Path, deployment: str, developers: Sequence[str], days: int, authority: RunAuthority | None = None
 ) -> list[Path]:
     """Issue the certificates of a deployment, valid for ``days``; return the folders of compliance and the developers.
 
@@ -66,7 +66,7 @@ def write(
     if not developers or len(set(developers)) < len(developers):
         raise CertificatesError("--developer: name at least one developer, and each once")
     minted = authority is None
-    authority = authority or Authority.new(deployment, datetime.now(UTC) + timedelta(days=DAYS_MAX + 1))
+    authority = authority or RunAuthority.new(deployment, datetime.now(UTC) + timedelta(days=DAYS_MAX + 1))
     until = _until(authority, days)
     paths = {_folder(folder, name): name for name in (COMPLIANCE, *developers)}
     for path in (*paths, folder / "issued.pem", *([folder / "authority"] if minted else [])):
@@ -84,7 +84,7 @@ def write(
     return list(paths)
 
 
-def authority_of(certificate: Path, key: Path) -> Authority:
+def authority_of(certificate: Path, key: Path) -> RunAuthority:
     """Read an authority's certificate (whatever follows it in its file goes to all parties) and its key, PEM.
 
     Raises CertificatesError if a file cannot be read, the certificate is no authority's or not valid now, or the key
@@ -121,10 +121,10 @@ def authority_of(certificate: Path, key: Path) -> Authority:
         raise CertificatesError(
             f"{certificate}: expired at {_moment(own.not_valid_after_utc)}: make new certificates for all"
         )
-    return Authority(pem, private)
+    return RunAuthority(pem, private)
 
 
-def add(folder: Path, name: str, days: int, authority: Authority) -> Path:
+def add(folder: Path, name: str, days: int, authority: RunAuthority) -> Path:
     """Issue a further developer's certificate into a folder that `write` filled, and return its folder.
 
     Raises CertificatesError if the developer has a certificate already, or those in ``folder`` are not this
@@ -139,7 +139,7 @@ def add(folder: Path, name: str, days: int, authority: Authority) -> Path:
         return path
 
 
-def renew(folder: Path, name: str, days: int, authority: Authority, *, revoke_old: bool = False) -> Path:
+def renew(folder: Path, name: str, days: int, authority: RunAuthority, *, revoke_old: bool = False) -> Path:
     """Issue a new certificate and key to a developer or `COMPLIANCE`, in place of old files; return their folder.
 
     Older certificates of the developer remain valid unless ``revoke_old``.
@@ -155,7 +155,7 @@ def renew(folder: Path, name: str, days: int, authority: Authority, *, revoke_ol
         return path
 
 
-def revoke(folder: Path, name: str, authority: Authority, serial: int | None = None) -> int:
+def revoke(folder: Path, name: str, authority: RunAuthority, serial: int | None = None) -> int:
     """Revoke a developer's certificates, or the one with this serial number; return how many were newly listed."""
     with _register(folder, authority) as register:
         meant = register.known(name)
@@ -194,7 +194,7 @@ class _Register:
             raise CertificatesError(f"{name}: nobody of that name has a certificate: add issues one")
         return found
 
-    def issue(self, authority: Authority, name: str, days: int) -> Credentials:
+    def issue(self, authority: RunAuthority, name: str, days: int) -> Credentials:
         """Issue a certificate, recorded before anybody has it."""
         (deployment,) = {caller.run for caller, _ in self.certificates}
         credentials = _issue(authority, deployment, name, _until(authority, days))
@@ -204,7 +204,7 @@ class _Register:
 
 
 @contextmanager
-def _register(folder: Path, authority: Authority | None = None) -> Iterator[_Register]:
+def _register(folder: Path, authority: RunAuthority | None = None) -> Iterator[_Register]:
     """Open and lock the file: with an authority to issue and revoke, else to read."""
     path = folder / "issued.pem"
     mode, lock = (os.O_RDONLY, fcntl.LOCK_SH) if authority is None else (os.O_RDWR | os.O_APPEND, fcntl.LOCK_EX)
@@ -235,13 +235,13 @@ def _register(folder: Path, authority: Authority | None = None) -> Iterator[_Reg
         os.close(descriptor)
 
 
-def _issue(authority: Authority, deployment: str, name: str, until: datetime) -> Credentials:
+def _issue(authority: RunAuthority, deployment: str, name: str, until: datetime) -> Credentials:
     if name == COMPLIANCE:
         return authority.issue(deployment, COMPLIANCE, until=until)
     return authority.issue(deployment, "developer", name, until=until)
 
 
-def _revoke(folder: Path, authority: Authority, certificates: Sequence[x509.Certificate]) -> int:
+def _revoke(folder: Path, authority: RunAuthority, certificates: Sequence[x509.Certificate]) -> int:
     path = folder / COMPLIANCE / "revoked.pem"
     before = read_list(path, authority.pem)
     listed = {each.serial_number for each in before}
@@ -251,7 +251,7 @@ def _revoke(folder: Path, authority: Authority, certificates: Sequence[x509.Cert
     return len(new)
 
 
-def _list(authority: Authority, before: x509.CertificateRevocationList | None, serials: Sequence[int]) -> str:
+def _list(authority: RunAuthority, before: x509.CertificateRevocationList | None, serials: Sequence[int]) -> str:
     now = datetime.now(UTC)
     number = 1
     builder = x509.CertificateRevocationListBuilder().issuer_name(authority.certificate.subject).last_update(now)
@@ -269,7 +269,7 @@ def _list(authority: Authority, before: x509.CertificateRevocationList | None, s
     return builder.sign(authority.key, hashes.SHA256()).public_bytes(_PEM).decode()
 
 
-def _until(authority: Authority, days: int) -> datetime:
+def _until(authority: RunAuthority, days: int) -> datetime:
     until, end = datetime.now(UTC) + timedelta(days=days), authority.certificate.not_valid_after_utc
     if until > end:
         raise CertificatesError(f"--days: at most {(end - datetime.now(UTC)).days}, for then the authority's end comes")

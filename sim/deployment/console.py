@@ -25,8 +25,8 @@ from sim.attestation.page import refusals as refused_calls
 from sim.deployment.certificates import Issued, issued
 from sim.report.drawing import canvas_svg, on_axes
 from sim.report.notation import MISSING, as_float, number, plural
-from sim.report.page import Bar, Card, Section, Term, fill
-from sim.report.tables import Column, PageTable
+from sim.report.page import Bar, Card, PageSection, Term, fill
+from sim.report.tables import PageTable, PrintedColumn
 
 SECONDS = 30
 """Seconds between a browser's reloads of the page."""
@@ -53,7 +53,7 @@ def page(sources: Sources) -> str:
     """Return the page, HTML without scripts. A line of the page reports what cannot be read; the rest is shown."""
     now, faults = datetime.now(UTC), list[str]()
     policies = _tried(faults, lambda: read(sources.policy))
-    told = list[Section]()
+    told = list[PageSection]()
     account, certificates = None, None
     if policies is not None:
         place = policies.deployment
@@ -143,7 +143,7 @@ def _end(until: datetime, now: datetime) -> str:
     return f"ended on {until:%Y-%m-%d}" if until < now else f"ends on {until:%Y-%m-%d}, in {plural(days, 'day')}"
 
 
-def _questions(account: _Told) -> list[Section]:
+def _questions(account: _Told) -> list[PageSection]:
     asked = sorted(
         (*account["audits"], *account["byGroup"], *account["releases"]),
         key=lambda one: (one["time"], one["record"]),
@@ -152,13 +152,13 @@ def _questions(account: _Told) -> list[Section]:
     shown = [{**one, "models": len(one["models"]) if "models" in one else None} for one in asked[:_QUESTIONS_MAX]]
     heading = "Last questions"
     if not shown:
-        return [Section("questions", heading, before=("Nothing was asked.",))]
+        return [PageSection("questions", heading, before=("Nothing was asked.",))]
     notes = () if len(shown) == len(asked) else (f"The last {len(shown)} of {len(asked):,}; a signed page has more.",)
     keys = ("time", "dataset", "developer", "request", "metric", "models", "epsilon")
-    return [Section("questions", heading, table=PageTable(columns(shown, *keys), notes))]
+    return [PageSection("questions", heading, table=PageTable(columns(shown, *keys), notes))]
 
 
-def _certificates(certificates: Sequence[Issued], now: datetime) -> list[Section]:
+def _certificates(certificates: Sequence[Issued], now: datetime) -> list[PageSection]:
     def state(certificate: Issued) -> str:
         if certificate.is_revoked:
             return "revoked"
@@ -167,16 +167,18 @@ def _certificates(certificates: Sequence[Issued], now: datetime) -> list[Section
     rows = sorted(certificates, key=lambda one: one.until)
     table = PageTable(
         (
-            Column("owner", [each.owner for each in rows], numeric=False),
-            Column("ends", [f"{each.until:%Y-%m-%d}" for each in rows], numeric=False),
-            Column("state", [state(each) for each in rows], numeric=False, stays=True),
-            Column("number", [f"{each.serial:040X}" for each in rows], numeric=False, wraps=True),
+            PrintedColumn("owner", [each.owner for each in rows], numeric=False),
+            PrintedColumn("ends", [f"{each.until:%Y-%m-%d}" for each in rows], numeric=False),
+            PrintedColumn("state", [state(each) for each in rows], numeric=False, stays=True),
+            PrintedColumn("number", [f"{each.serial:040X}" for each in rows], numeric=False, wraps=True),
         )
     )
-    return [Section("certificates", "Certificates", table=table)]
+    return [PageSection("certificates", "Certificates", table=table)]
 
 
-def _services(place: DeploymentSection, policies: Policies, chains: Sequence[Inspection], faults: list[str]) -> Section:
+def _services(
+    place: DeploymentSection, policies: Policies, chains: Sequence[Inspection], faults: list[str]
+) -> PageSection:
     ledger = place.ledger
     if isinstance(ledger, str):
         names = _tried(faults, lambda: connected(ledger)) or ()
@@ -200,24 +202,24 @@ def _services(place: DeploymentSection, policies: Policies, chains: Sequence[Ins
         "metrics": [harmless(", ".join(each.metrics)) or MISSING for _, each in rows],
         "developers": [harmless(", ".join(each.developers)) for _, each in rows],
     }
-    shown = [Column(name, column, numeric=False, wraps=name == "developers") for name, column in texts.items()]
-    return Section("services", "Services and policies", before=said, table=PageTable(shown) if rows else None)
+    shown = [PrintedColumn(name, column, numeric=False, wraps=name == "developers") for name, column in texts.items()]
+    return PageSection("services", "Services and policies", before=said, table=PageTable(shown) if rows else None)
 
 
-def _signed(sources: Sources, place: DeploymentSection, account: _Told | None, faults: list[str]) -> Section:
+def _signed(sources: Sources, place: DeploymentSection, account: _Told | None, faults: list[str]) -> PageSection:
     ending, heading = f"*{check.STATEMENT}", "Last signed page"
     found = _tried(faults, lambda: max(sources.pages.glob(ending), key=lambda path: path.stat().st_mtime, default=None))
     if found is None:
-        return Section("signed", heading, before=(f"There is none in {sources.pages}; the command is below.",))
+        return PageSection("signed", heading, before=(f"There is none in {sources.pages}; the command is below.",))
     name = found.with_name(found.name.removesuffix(check.STATEMENT) + check.PAGE)
     try:
         signed = check.check(found, authority=place.credentials / "authority.pem").account
     except UserError as error:
         faults.append(f"{name}: {error}")
-        return Section("signed", heading, before=(f"{name} was changed, or was never signed.",))
+        return PageSection("signed", heading, before=(f"{name} was changed, or was never signed.",))
     now = f"; now it has {plural(account['ledger']['records'], 'record')}" if account else ""
     records = plural(signed["ledger"]["records"], "record")
-    return Section(
+    return PageSection(
         "signed",
         heading,
         before=(f"{name}: signed at {moment(signed['signedAt'])} UTC, when the ledger had {records}{now}.",),

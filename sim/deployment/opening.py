@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 
 from compliance.answers.audit_service import candidates_in
-from compliance.answers.audits import Case, values_of
+from compliance.answers.audits import AuditCase, values_of
 from compliance.answers.charging import game_ledger
 from compliance.deployment.accounts import case_of
 from compliance.deployment.committed import committed
 from compliance.deployment.policy.loading import Data, load_all
 from compliance.deployment.policy.reading import read
 from compliance.ledger.accountant import Budget, Neighbours
-from compliance.ledger.entries import Entry
+from compliance.ledger.entries import LedgerEntry
 from compliance.ledger.head import derived, load_key
 from compliance.ledger.place import inspect
-from fairwall.client.kept import Asked, Kept
+from fairwall.client.kept import Kept, KeptAnswer
 from fairwall.errors import UserError
 from fairwall.wire.audits import audit_digest
 
@@ -35,7 +35,7 @@ class OpeningError(UserError):
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedRequests:
     """The opened requests of the ``of`` that a developer kept, and faults by request id, "" for the commitment's."""
 
     opened: tuple[str, ...]
@@ -43,7 +43,7 @@ class Opened:
     wrong: dict[str, str]
 
 
-def open_requests(policy_file: Path, folder: Path, openings: int | None) -> Opened:
+def open_requests(policy_file: Path, folder: Path, openings: int | None) -> OpenedRequests:
     """Open randomly chosen requests, which nobody can foresee, or all, of the folder that the developer kept."""
     kept = Kept.read(folder)
     if openings is not None and openings > len(kept.request_ids):
@@ -60,7 +60,7 @@ def open_requests(policy_file: Path, folder: Path, openings: int | None) -> Open
     if bound.terms_digest != kept.terms_digest:
         raise OpeningError(f"{policy_file}: its data and audit sections are not those that were committed to")
     if bound.commitment != kept.commitment:
-        return Opened(
+        return OpenedRequests(
             (), len(kept.request_ids), {"": "it is to other people, another group of somebody, another key or ledger"}
         )
     names = sorted(kept.request_ids)
@@ -68,7 +68,7 @@ def open_requests(policy_file: Path, folder: Path, openings: int | None) -> Open
     answered = _answered(data, kept.developer)
     case = case_of(data, game_ledger(data.policy.data_name, Neighbours.A_FLIP, Budget(1.0)), derive, begun)
     wrong = {name: found for name in chosen for found in _wrong(case, answered.get(name), kept.asked(name))}
-    return Opened(tuple(chosen), len(names), wrong)
+    return OpenedRequests(tuple(chosen), len(names), wrong)
 
 
 def _data_of(policy_file: Path, kept: Kept) -> Data:
@@ -81,7 +81,7 @@ def _data_of(policy_file: Path, kept: Kept) -> Data:
     return found[0]
 
 
-_Answered = tuple[Entry, tuple[bytes, ...]]
+_Answered = tuple[LedgerEntry, tuple[bytes, ...]]
 """An answer, and the facts that its developer had bought before."""
 
 
@@ -89,7 +89,7 @@ def _answered(data: Data, developer: str) -> dict[str, _Answered]:
     found, bought = dict[str, _Answered](), tuple[bytes, ...]()
     for chain in inspect(data.policy.deployment.ledger):
         for record in chain.records:
-            if not isinstance(record, Entry):
+            if not isinstance(record, LedgerEntry):
                 continue
             asked = record.request
             if (asked.dataset, asked.developer) == (data.policy.data_name, developer):
@@ -98,7 +98,7 @@ def _answered(data: Data, developer: str) -> dict[str, _Answered]:
     return found
 
 
-def _wrong(case: Case, answered: _Answered | None, request: Asked) -> Iterator[str]:
+def _wrong(case: AuditCase, answered: _Answered | None, request: KeptAnswer) -> Iterator[str]:
     if answered is None:
         yield "the ledger does not have it"
         return

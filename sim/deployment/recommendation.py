@@ -12,7 +12,7 @@ from fairwall.laws.exposure import REVEAL_MAX, Limit, is_known, revealed
 from fairwall.laws.metric import find_metric
 from fairwall.laws.response import turning_probability
 from fairwall.laws.shares import Shares
-from fairwall.laws.standings import MIDPOINT, Standing, choose, standings
+from fairwall.laws.standings import MIDPOINT, MechanismRank, choose, standings
 
 
 class RecommendError(UserError):
@@ -20,7 +20,7 @@ class RecommendError(UserError):
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class MechanismAdvice:
     """The best mechanism for a batch, and the ranking of all.
 
     ``chosen`` is the mechanism with which ``recommended`` answers; ``rows`` have the smallest median error first.
@@ -35,7 +35,7 @@ class Recommendation:
     delta: float
     shares: Shares
     chosen: str
-    rows: tuple[Standing, ...]
+    rows: tuple[MechanismRank, ...]
     reveal_max: float
     told: tuple[float, ...]
     revealed: float
@@ -62,7 +62,7 @@ def recommend(
     high: float,
     reveal_max: float = REVEAL_MAX,
     minimum_group: int | None = None,
-) -> Recommendation:
+) -> MechanismAdvice:
     """Compare the mechanisms for a batch, from public numbers alone.
 
     The metric covers ``n`` people, at least 3, and there are ``queries`` models, at least 1. Epsilon, above 0 and
@@ -93,7 +93,7 @@ def recommend(
     shares = Shares(low, high, minimum_group or 1, by_policy=minimum_group is not None)
     rows = standings(metric, n, queries, epsilon, delta, shares)
     names = [row.mechanism for row in rows]
-    return Recommendation(
+    return MechanismAdvice(
         metric,
         n,
         queries,

@@ -1,7 +1,8 @@
 """A deployment with synthetic people, for trying a client: ``python -m sim.deployment.rehearsal``.
 
-It reads the fields of `Asked` as one line of JSON on stdin, prints one line with the service's address and the folder
-of a developer's certificate, and serves until stdin ends. All its files are in a folder that is then removed.
+It reads the fields of `RehearsalSettings` as one line of JSON on stdin, prints one line with the service's address
+and the folder of a developer's certificate, and serves until stdin ends. All its files are in a folder that is then
+removed.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ release = {epsilon!r}
 
 
 @dataclass(frozen=True)
-class Asked:
+class RehearsalSettings:
     """The parameters of a rehearsal; ``metrics``, ``mechanism`` and ``epsilon`` are as in a policy.
 
     ``ids`` are None where the people's order is trusted; ``labels`` are 0 or 1, None for a random half of each.
@@ -84,7 +85,7 @@ class Asked:
     seed: int
 
 
-def prepare(folder: Path, settings: Asked) -> Path:
+def prepare(folder: Path, settings: RehearsalSettings) -> Path:
     """Write certificates, people and a policy into an empty folder; return the policy's file."""
     write(folder / "certificates", _NAME, (_DEVELOPER,), 1)
     rng = np.random.default_rng(settings.seed)
@@ -133,7 +134,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as name:
         folder = Path(name)
         try:
-            policy = prepare(folder, Asked(**json.loads(sys.stdin.readline())))
+            policy = prepare(folder, RehearsalSettings(**json.loads(sys.stdin.readline())))
         except UserError as error:
             sys.exit(_refuse(str(error)))
         command = [sys.executable, "-I", "-m", "compliance", "--policy", str(policy)]

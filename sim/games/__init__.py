@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fairwall.plugins import Plugin, Table, named_in, recall
+from fairwall.plugins import Plugin, Registry, named_in, recall
 from sim.games.game import Game
 from sim.scenarios import sweep as sweeps
 from sim.scenarios.scenario import Scenario
@@ -18,7 +18,7 @@ def _checked(plugin: Plugin, game: Any) -> Game[Any, Any, Any]:
     return checked
 
 
-MODULES: Table[str | Game[Any, Any, Any]] = Table(
+MODULES: Registry[str | Game[Any, Any, Any]] = Registry(
     "games",
     {
         "reveal": "sim.games.reveal",

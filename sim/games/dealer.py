@@ -13,7 +13,7 @@ from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from sim.games.game import Watch
 from sim.games.referee import Arrays, in_chunks
-from sim.games.table import Table, Trial
+from sim.games.table import GameTable, Trial
 
 T = TypeVar("T", bound=Trial)
 D = TypeVar("D")
@@ -26,7 +26,7 @@ class TableDealer(Generic[T, D, O]):
     kind: type[T]
     serve: Callable[[Any, grpc.Server], None]
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: GameTable) -> None:
         self.table = table
 
     def register(self, server: grpc.Server, watch: Watch) -> None:

@@ -13,13 +13,13 @@ from google.protobuf.descriptor import ServiceDescriptor
 from numpy.typing import NDArray
 
 from fairwall.game.v1 import referee_service_pb2
-from sim.games.table import Table
+from sim.games.table import GameTable
 from sim.report.columns import Measure, Sheet
 from sim.scenarios.scenario import Scenario
 from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.captions import Caption
 from sim.transcripts.findings import Findings
-from sim.transcripts.messages import Session, TrialMessages
+from sim.transcripts.messages import PlayedSession, TrialMessages
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -58,7 +58,7 @@ class Dealer(Protocol[Dealt, Came]):
 
 
 @dataclass(frozen=True)
-class Front:
+class ParetoCells:
     """The cells of a run that no other cell beats: for the terminal (80 columns), and as a page."""
 
     shown: RenderableType
@@ -126,11 +126,11 @@ class Game(Generic[S, D, O]):
     scenario: type[S]
     service: ServiceDescriptor
     deal: Callable[[Cell[S], int, str, bytes], D]
-    dealer: Callable[[Table], Dealer[D, O]]
+    dealer: Callable[[GameTable], Dealer[D, O]]
     record: Callable[[Cell[S], int, D, O], list[Line]]
     summarise: Callable[[Mapping[str, Any], Sequence[Line]], Line]
     outcome: Callable[[Cell[S], int, TrialMessages, bytes], tuple[D, O]]
-    recompute: Callable[[Session], Sequence[Compare]]
+    recompute: Callable[[PlayedSession], Sequence[Compare]]
     tolerance: float
     page: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Page]
     tables: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Iterable[Sheet[Any]]]
@@ -140,4 +140,4 @@ class Game(Generic[S, D, O]):
     needs: Callable[[S], Sequence[str]] = lambda _: ()
     redecoding: Redecoding | None = None
     told: Callable[[Findings, TrialMessages, D, O], None] | None = None
-    frontier: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Front] | None = None
+    frontier: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], ParetoCells] | None = None

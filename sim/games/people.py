@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sim import datasets
-from sim.datasets import Rows
+from sim.datasets import EncodedRows
 from sim.games.cards import DealError
-from sim.scenarios.scenario import TableSection
+from sim.scenarios.scenario import ScenarioTable
 
 DRAWS_MAX = 100
 
 _Drawn = TypeVar("_Drawn")
 
 
-def loaded(data: TableSection) -> Rows:
+def loaded(data: ScenarioTable) -> EncodedRows:
     """Load the table that a scenario names, cached for the next trials; DataError if it cannot be loaded."""
     return load(data.source, data.drop, tuple(data.roles.items()))
 
@@ -24,7 +24,7 @@ def loaded(data: TableSection) -> Rows:
 @functools.lru_cache(maxsize=8)
 def load(
     source: str, drop: tuple[str, ...], roles: tuple[tuple[str, Any], ...], include_protected: bool = False
-) -> Rows:
+) -> EncodedRows:
     """Load a table as `sim.datasets.load` does, cached."""
     return datasets.load(source, drop=drop, include_protected=include_protected, **dict(roles))
 

@@ -20,7 +20,7 @@ from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import error_pb2
 from sim.games.cards import ComplianceCards, Deal, ReleaseCards, StatisticsCards, StudyCards
 from sim.games.submissions import AuditReport, take_audit
-from sim.games.table import Table, Trial, TrialFailed
+from sim.games.table import GameTable, Trial, TrialFailed
 from sim.scenarios.scenario import QUERIES_MAX
 
 
@@ -31,7 +31,7 @@ class Referee(RefereeServiceServicer):
     run: str
     scenario_digest: str
     played: game.Game
-    table: Table = field(repr=False)
+    table: GameTable = field(repr=False)
     _addresses: dict[str, str] | None = None
 
     # Called by the runner.

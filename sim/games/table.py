@@ -72,7 +72,7 @@ def given(value: _Value | None) -> _Value:
     return value
 
 
-class Table:
+class GameTable:
     """The state that referees' calls and the runner share: one trial at a time, and one lock around it."""
 
     def __init__(self) -> None:

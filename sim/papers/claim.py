@@ -130,7 +130,7 @@ class ClaimTest(_Table):
         return self
 
 
-class Claim(_Table):
+class PaperClaim(_Table):
     """One claim: its place in the paper, what it says in our words, and its test or the reason why there is none.
 
     ``missing`` is what a test would need; ``note`` a remark on the test or its result; ``figure`` a function that
@@ -163,7 +163,7 @@ class _About(_Table):
 
 class _File(_Table):
     paper: _About
-    claim: tuple[Claim, ...] = Field(min_length=1)
+    claim: tuple[PaperClaim, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _names_each_claim_once(self) -> Self:
@@ -179,7 +179,7 @@ class Paper:
 
     key: str
     title: str
-    claims: tuple[Claim, ...]
+    claims: tuple[PaperClaim, ...]
     evidence: Path
 
 
@@ -225,9 +225,11 @@ def _first(error: ValidationError, path: Path) -> str:
     return ": ".join([*([".".join(map(str, place))] if place else []), said])
 
 
-def find(papers: tuple[Paper, ...], name: str) -> tuple[Paper, Claim]:
+def find(papers: tuple[Paper, ...], name: str) -> tuple[Paper, PaperClaim]:
     """Return a claim and its paper by the claim's id; UserError if there is none."""
-    found: Mapping[str, tuple[Paper, Claim]] = {claim.id: (paper, claim) for paper in papers for claim in paper.claims}
+    found: Mapping[str, tuple[Paper, PaperClaim]] = {
+        claim.id: (paper, claim) for paper in papers for claim in paper.claims
+    }
     if name not in found:
         hint = did_you_mean(nearest(name, found)) or "; `fairwall papers list` lists them"
         raise UserError(f"no claim {name!r}{hint}")

@@ -69,7 +69,7 @@ _ERRORS = (2.0, 3.0)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CellComparison:
     """The comparison of one metric in one cell, over the seeds in common, or the run's where none are paired.
 
     ``difference`` is the run's less the published one: of means, or without a protocol the largest of a seed.
@@ -101,7 +101,7 @@ class Held:
     cells. ``otherwise`` has the training settings that differ from [LD]'s, in words.
     """
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[CellComparison, ...]
     exact: bool
     published: int
     left_out: int
@@ -111,7 +111,7 @@ class Held:
     otherwise: str = ""
 
     @property
-    def compared(self) -> tuple[Comparison, ...]:
+    def compared(self) -> tuple[CellComparison, ...]:
         """The comparisons with enough seeds."""
         return tuple(each for each in self.comparisons if each.tolerances is not None)
 
@@ -219,32 +219,32 @@ def _as_published(runs: Iterable[Sweep[ReleaseScenario]]) -> str:
 
 def _seed_by_seed(
     cell: ReleaseCell, metric: str, played: Mapping[int, float], published: Mapping[int, float]
-) -> Comparison | None:
+) -> CellComparison | None:
     differences = [played[seed] - published[seed] for seed in played if seed in published]
     if not differences:
         return None
-    return Comparison(cell, metric, len(differences), max(differences, key=abs), (ROUNDING, ROUNDING))
+    return CellComparison(cell, metric, len(differences), max(differences, key=abs), (ROUNDING, ROUNDING))
 
 
 def _in_law(
     cell: ReleaseCell, metric: str, played: Mapping[int, float], published: Mapping[int, float]
-) -> Comparison | None:
+) -> CellComparison | None:
     if not played or not published:
         return None
     pairs = [seed for seed in played if seed in published]
     if len(pairs) > 1:
         differences = np.array([played[seed] - published[seed] for seed in pairs])
         error = math.sqrt(differences.var(ddof=1) / len(pairs))
-        return Comparison(cell, metric, len(pairs), float(differences.mean()), _tolerances(error, len(pairs) - 1))
+        return CellComparison(cell, metric, len(pairs), float(differences.mean()), _tolerances(error, len(pairs) - 1))
     ours, theirs = (np.array(list(side.values())) for side in (played, published))
     difference = float(ours.mean() - theirs.mean())
     if min(len(ours), len(theirs)) < 2:
-        return Comparison(cell, metric, len(ours), difference, None)
+        return CellComparison(cell, metric, len(ours), difference, None)
     squares = [side.var(ddof=1) / len(side) for side in (ours, theirs)]
     # Satterthwaite's degrees of freedom; irrelevant where nothing varies.
     below = sum(square**2 / (len(side) - 1) for square, side in zip(squares, (ours, theirs), strict=True))
     degrees = sum(squares) ** 2 / below if below > 0 else 1.0
-    return Comparison(cell, metric, len(ours), difference, _tolerances(math.sqrt(sum(squares)), degrees))
+    return CellComparison(cell, metric, len(ours), difference, _tolerances(math.sqrt(sum(squares)), degrees))
 
 
 def _tolerances(error: float, degrees: float) -> tuple[float, float]:

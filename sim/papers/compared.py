@@ -14,7 +14,7 @@ from sim.games.release.report import studied
 from sim.games.release.report.studied import RULES, Told
 from sim.games.release.scenario import CONTROLS, ReleaseDeveloper, ReleaseScenario
 from sim.games.release.seeds import METRICS, Figures
-from sim.papers.compare import BARS, REPRODUCTION_CELLS, REPRODUCTION_SEEDS, ROUNDING, Comparison, Held
+from sim.papers.compare import BARS, REPRODUCTION_CELLS, REPRODUCTION_SEEDS, ROUNDING, CellComparison, Held
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Sheet
 from sim.report.notation import MISSING, plural
@@ -85,13 +85,13 @@ def page(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, file: str) -> Pag
     )
 
 
-def _by_metric(held: Held) -> Sheet[Sequence[Comparison]]:
+def _by_metric(held: Held) -> Sheet[Sequence[CellComparison]]:
     by_metric = ([each for each in held.compared if each.metric == metric] for metric in METRICS)
 
-    def beyond(errors: int, rows: Sequence[Comparison]) -> float:
+    def beyond(errors: int, rows: Sequence[CellComparison]) -> float:
         return 100 * sum(each.beyond >= errors for each in rows) / len(rows)
 
-    columns: list[Measure[Sequence[Comparison]]] = [
+    columns: list[Measure[Sequence[CellComparison]]] = [
         Measure("metric", of=lambda rows: rows[0].metric, words=True),
         Measure("comparisons", of=lambda rows: str(len(rows))),
         Measure("differ, %" if held.exact else "beyond 2 standard errors, %", of=partial(beyond, 2), digits=1),
@@ -101,8 +101,8 @@ def _by_metric(held: Held) -> Sheet[Sequence[Comparison]]:
     return _table("metrics", "Comparisons by metric", list(filter(None, by_metric)), columns)
 
 
-def _worst(held: Held) -> Sheet[Comparison]:
-    def out(comparison: Comparison) -> float:
+def _worst(held: Held) -> Sheet[CellComparison]:
+    def out(comparison: CellComparison) -> float:
         return abs(comparison.difference) / comparison.tolerances[0] if comparison.tolerances else 0.0
 
     worst = sorted(held.compared, key=out, reverse=True)[:_WORST]
@@ -113,8 +113,8 @@ def _table(name: str, heading: str, rows: Sequence[Any], columns: Sequence[Measu
     return Sheet(name, heading, Swept(()), rows, columns, linked=False)
 
 
-def _columns(exact: bool) -> list[Measure[Comparison]]:
-    columns: dict[str, Callable[[Comparison], Any]] = {
+def _columns(exact: bool) -> list[Measure[CellComparison]]:
+    columns: dict[str, Callable[[CellComparison], Any]] = {
         "data": lambda row: row.cell.data,
         "protocol": lambda row: row.cell.protocol,
         "split": lambda row: row.cell.split or MISSING,
@@ -129,7 +129,7 @@ def _columns(exact: bool) -> list[Measure[Comparison]]:
     return [Measure(head, of=of, short=head, words=head in words, kept=True) for head, of in columns.items()]
 
 
-def _word(comparison: Comparison, exact: bool) -> str:
+def _word(comparison: CellComparison, exact: bool) -> str:
     if comparison.tolerances is None:
         return "too few"
     if not comparison.beyond:

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from fairwall.errors import UserError
-from sim.papers.claim import Claim, ClaimTest, Paper
+from sim.papers.claim import ClaimTest, Paper, PaperClaim
 
 _BYTES_MAX = 2**20
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ClaimEvidence:
     """The evidence for a claim, by its id, measured by one version of the code.
 
     ``test`` is a digest of what was measured and how, not of what was predicted. ``source`` is what was played or read,
@@ -59,7 +59,7 @@ def digest_of(test: ClaimTest) -> str:
     return _digest(content)[:16]
 
 
-def read(paper: Paper, claim: Claim) -> Evidence | None:
+def read(paper: Paper, claim: PaperClaim) -> ClaimEvidence | None:
     """Read a claim's evidence; None if there is none, UserError if the file was changed."""
     path = place(paper.evidence, claim.id)
     try:
@@ -72,7 +72,7 @@ def read(paper: Paper, claim: Claim) -> Evidence | None:
         values = tuple(tuple(map(float, units)) for units in content.pop("values", ()))
         if not all(math.isfinite(value) for units in values for value in units):
             raise ValueError
-        return Evidence(**content, values=values)
+        return ClaimEvidence(**content, values=values)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -81,7 +81,7 @@ def read(paper: Paper, claim: Claim) -> Evidence | None:
         raise UserError(f"{path}: is no evidence as `fairwall papers run` writes it") from None
 
 
-def write(folder: Path, evidence: Evidence) -> Path:
+def write(folder: Path, evidence: ClaimEvidence) -> Path:
     """Write a claim's evidence to a folder; UserError if it cannot be written."""
     path = place(folder, evidence.claim)
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """The result of a check in words, with the number of cases; a counterexample, or ""; the figures of both."""
 
     found: str
@@ -18,6 +18,6 @@ class Finding:
 ROUNDING = 1e-9
 
 
-def to_rounding(holds: str, error: float, off: str = "off by", **figures: float) -> Finding:
+def to_rounding(holds: str, error: float, off: str = "off by", **figures: float) -> CheckResult:
     """Return a finding that a claim holds exactly, or the error, after the words of ``off``, if above rounding."""
-    return Finding(holds, "" if error < ROUNDING else f"{off} {error:g}", figures)
+    return CheckResult(holds, "" if error < ROUNDING else f"{off} {error:g}", figures)

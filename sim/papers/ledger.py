@@ -10,9 +10,9 @@ from typing import Any
 
 from fairwall.errors import UserError
 from sim.papers import evidence as kept
-from sim.papers.claim import Claim, ClaimTest, Paper
-from sim.papers.evidence import Evidence
-from sim.papers.finding import Finding
+from sim.papers.claim import ClaimTest, Paper, PaperClaim
+from sim.papers.evidence import ClaimEvidence
+from sim.papers.finding import CheckResult
 from sim.papers.verdict import UNPLAYED, verdict
 
 _LAST_DIGITS = 1e-6
@@ -20,46 +20,46 @@ _LAST_DIGITS = 1e-6
 
 
 @dataclass(frozen=True)
-class Entry:
+class ClaimStatus:
     """A claim and its status: a verdict, computed from the evidence, or why there is none."""
 
     paper: Paper
-    claim: Claim
-    evidence: Evidence | None
+    claim: PaperClaim
+    evidence: ClaimEvidence | None
     status: str
 
 
-def entries(papers: Sequence[Paper]) -> list[Entry]:
+def entries(papers: Sequence[Paper]) -> list[ClaimStatus]:
     """Return every claim with its evidence; UserError if evidence was changed."""
     return [entry(paper, claim) for paper in papers for claim in paper.claims]
 
 
-def entry(paper: Paper, claim: Claim) -> Entry:
+def entry(paper: Paper, claim: PaperClaim) -> ClaimStatus:
     """Return one claim with its evidence; UserError if the evidence was changed."""
     if claim.test is None:
         assert claim.status is not None, "either has a test or a status"
-        return Entry(paper, claim, None, claim.status)
+        return ClaimStatus(paper, claim, None, claim.status)
     found = kept.read(paper, claim)
     if found is None or not _is_of(found, claim, claim.test):
-        return Entry(paper, claim, None, UNPLAYED)
-    return Entry(paper, claim, found, judge(claim.test, found, paper))
+        return ClaimStatus(paper, claim, None, UNPLAYED)
+    return ClaimStatus(paper, claim, found, judge(claim.test, found, paper))
 
 
-def to_run(paper: Paper, claim: Claim) -> Entry:
+def to_run(paper: Paper, claim: PaperClaim) -> ClaimStatus:
     """Return a claim to be tested, with its evidence if that was not changed."""
     try:
         return entry(paper, claim)
     except UserError:
-        return Entry(paper, claim, None, UNPLAYED)
+        return ClaimStatus(paper, claim, None, UNPLAYED)
 
 
-def _is_of(evidence: Evidence, claim: Claim, test: ClaimTest) -> bool:
+def _is_of(evidence: ClaimEvidence, claim: PaperClaim, test: ClaimTest) -> bool:
     return (evidence.claim, evidence.test) == (claim.id, kept.digest_of(test)) and set(
         test.data
     ) <= evidence.data.keys()
 
 
-def judge(test: ClaimTest, evidence: Evidence, paper: Paper) -> str:
+def judge(test: ClaimTest, evidence: ClaimEvidence, paper: Paper) -> str:
     """Return a verdict from evidence; UserError if the evidence is of another test."""
     if len(evidence.values) != len(test.predicts) or any(not units for units in evidence.values):
         raise UserError(f"{kept.place(paper.evidence, evidence.claim)}: measured by another test; measure it again")
@@ -82,7 +82,7 @@ def faults(papers: Sequence[Paper], tell: Callable[[str], None] = lambda _: None
                 yield f"{stray.stem}: evidence of a claim that is not tested"
 
 
-def _faults(paper: Paper, claim: Claim, test: ClaimTest) -> Iterator[str]:
+def _faults(paper: Paper, claim: PaperClaim, test: ClaimTest) -> Iterator[str]:
     try:
         found = kept.read(paper, claim)
         if found is None:
@@ -102,7 +102,7 @@ def _faults(paper: Paper, claim: Claim, test: ClaimTest) -> Iterator[str]:
             yield f"its check finds otherwise now: {again.counterexample or again.found}"
 
 
-def _alike(again: Finding, evidence: Evidence) -> bool:
+def _alike(again: CheckResult, evidence: ClaimEvidence) -> bool:
     if bool(again.counterexample) != bool(evidence.counterexample) or again.figures.keys() != evidence.figures.keys():
         return False
     return all(

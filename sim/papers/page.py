@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sim.papers.claim import Prediction
-from sim.papers.ledger import Entry
+from sim.papers.ledger import ClaimStatus
 from sim.papers.verdict import STATUSES, measured
-from sim.report.estimates import Estimate
+from sim.report.estimates import IntervalEstimate
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judged, region_text, short
 
 _ORDER = (NOT_REPRODUCED, UNDECIDED, REPRODUCED)
@@ -22,24 +22,24 @@ _HEAD = (
 )
 
 
-def markdown(entries: Sequence[Entry]) -> str:
+def markdown(entries: Sequence[ClaimStatus]) -> str:
     """Return the page."""
     many = Counter(each.status for each in entries)
     counts = ", ".join(f"{many[each]} {each}" for each in STATUSES if many[each])
     parts = [_HEAD, f"{len(entries)} claims: {counts}.\n"]
-    for (key, title), own in itertools.groupby(entries, lambda each: (each.paper.key, each.paper.title)):
+    for (key, title), own in itertools.groupby(entries, lambda entry: (entry.paper.key, entry.paper.title)):
         rows = "\n".join(map(_row, own))
         parts.append(f"## {key}\n\n{title}\n\n{_COLUMNS}\n{rows}\n")
     return "\n".join(parts)
 
 
-def _row(entry: Entry) -> str:
+def _row(entry: ClaimStatus) -> str:
     claim = entry.claim
     cells = (f"{claim.id}, {claim.where}", claim.says, entry.status, told(entry))
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def told(entry: Entry) -> str:
+def told(entry: ClaimStatus) -> str:
     """Return in a few words what a claim's verdict rests on: of several predictions, the first that decides."""
     claim, found = entry.claim, entry.evidence
     if claim.test is None or found is None:
@@ -47,11 +47,11 @@ def told(entry: Entry) -> str:
     if claim.test.check is not None:
         return found.counterexample or found.found
     pairs = zip(claim.test.predicts, measured(claim.test, found.values), strict=True)
-    first, ours = min(pairs, key=lambda each: _ORDER.index(judged(each[1], each[0].region)))
+    first, ours = min(pairs, key=lambda pair: _ORDER.index(judged(pair[1], pair[0].region)))
     return f"{number(ours, exact=claim.test.exact)}; {region_text(first.region)}"
 
 
-def number(ours: Estimate, *, exact: bool) -> str:
+def number(ours: IntervalEstimate, *, exact: bool) -> str:
     """Return a measured mean in words, with its interval, if any."""
     if exact or ours.low is None or ours.high is None:
         return short(ours.mean)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import fairwall
 from fairwall.errors import UserError
 from sim.papers import evidence as kept
-from sim.papers.claim import Claim, ClaimTest
-from sim.papers.evidence import Evidence
-from sim.papers.ledger import Entry, function
+from sim.papers.claim import ClaimTest, PaperClaim
+from sim.papers.evidence import ClaimEvidence
+from sim.papers.ledger import ClaimStatus, function
 from sim.papers.values import ValueRefused
 from sim.papers.verdict import verdict
 from sim.report.notation import plural
@@ -41,7 +41,7 @@ class Measured:
     seconds: float
 
 
-def cost(entry: Entry) -> str:
+def cost(entry: ClaimStatus) -> str:
     """Return in one line the time and data that a claim's test needs."""
     test = _tested(entry.claim)
     seconds = None if entry.evidence is None else entry.evidence.seconds
@@ -88,14 +88,14 @@ def measure(test: ClaimTest, files: Files, on_progress: Callable[[int], None] = 
     return Measured(lines, source, data, time.monotonic() - began)
 
 
-def evidence(claim: Claim, measured: Measured) -> Evidence:
+def evidence(claim: PaperClaim, measured: Measured) -> ClaimEvidence:
     """Compute a claim's values from measured lines; UserError if the lines lack something that a value needs."""
     test = _tested(claim)
     try:
         values = tuple(tuple(map(_rounded, each.measured.of(measured.lines, test.unit))) for each in test.predicts)
     except ValueRefused as error:
         raise UserError(f"claim {claim.id}: {error}") from None
-    return Evidence(
+    return ClaimEvidence(
         claim.id,
         kept.digest_of(test),
         verdict(test, values),
@@ -107,14 +107,14 @@ def evidence(claim: Claim, measured: Measured) -> Evidence:
     )
 
 
-def checked(claim: Claim, files: Files) -> Evidence:
+def checked(claim: PaperClaim, files: Files) -> ClaimEvidence:
     """Execute a claim's check; UserError if a file is missing."""
     test = _tested(claim)
     assert test.check is not None, "is checked"
     require(test, files)
     began = time.monotonic()
     found = function(test.check)(*(files[name] for name in test.data))
-    return Evidence(
+    return ClaimEvidence(
         claim.id,
         kept.digest_of(test),
         verdict(test, (), found.counterexample),
@@ -184,7 +184,7 @@ def _number(text: str | None) -> float | str:
         return text or ""
 
 
-def _tested(claim: Claim) -> ClaimTest:
+def _tested(claim: PaperClaim) -> ClaimTest:
     if claim.test is None:
         raise UserError(f"claim {claim.id}: {claim.status}: {claim.missing}")
     return claim.test

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sim.papers.claim import ClaimTest
-from sim.report.estimates import Estimate, estimate
+from sim.report.estimates import IntervalEstimate, estimate
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judged
 
 REFUTED = "refuted"
@@ -30,7 +30,7 @@ MEANING = {
 STATUSES = tuple(MEANING)
 
 
-def measured(test: ClaimTest, values: Sequence[Sequence[float]]) -> list[Estimate]:
+def measured(test: ClaimTest, values: Sequence[Sequence[float]]) -> list[IntervalEstimate]:
     """Return the estimate of each predicted value; ``values`` as for `verdict`."""
     return [_estimate(test, units, number) for number, units in enumerate(values)]
 
@@ -52,8 +52,8 @@ def verdict(test: ClaimTest, values: Sequence[Sequence[float]], counterexample: 
     return REPRODUCED if found == {REPRODUCED} else UNDECIDED
 
 
-def _estimate(test: ClaimTest, units: Sequence[float], number: int) -> Estimate:
+def _estimate(test: ClaimTest, units: Sequence[float], number: int) -> IntervalEstimate:
     found = estimate(units, test.predicts[number].within)
     if test.exact:
-        return Estimate(found.mean, found.mean, found.mean)
-    return found if len(units) >= test.least else Estimate(found.mean)
+        return IntervalEstimate(found.mean, found.mean, found.mean)
+    return found if len(units) >= test.least else IntervalEstimate(found.mean)

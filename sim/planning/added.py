@@ -25,8 +25,8 @@ from fairwall.laws.bounding import metric_range, truncated_scale
 from fairwall.laws.cauchy import tune
 from fairwall.laws.conceal_laplace import conceal_laplace_beta
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
-from sim.planning.batch import Batch
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution
+from sim.planning.batch import PlannedBatch
 from sim.planning.errors import PlanError
 
 _GAPS = 401
@@ -41,7 +41,7 @@ class AddedNoise:
     are kept in it at all, ``truncated`` if that is by drawing noise again.
     """
 
-    noise: Law
+    noise: NoiseDistribution
     low: float
     high: float
     bounded: bool
@@ -74,7 +74,7 @@ class AddedNoise:
         return float(probabilities[at]), float(gaps[at])
 
 
-def added_noise(batch: Batch) -> AddedNoise:
+def added_noise(batch: PlannedBatch) -> AddedNoise:
     """Return the law of a mechanism with independent noise, at compliance's scale; PlanError if it is not known."""
     low, high = metric_range(batch.metric)
     truncated = batch.bounding == "truncate"
@@ -82,7 +82,7 @@ def added_noise(batch: Batch) -> AddedNoise:
     return AddedNoise(noise, low, high, batch.bounding != "none", truncated)
 
 
-def cumulative(law: Law, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def cumulative(law: NoiseDistribution, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return P(Z <= x) for noise Z of this law, in x's shape; its scale is above 0."""
     from scipy.special import ndtr
 
@@ -100,21 +100,21 @@ def cumulative(law: Law, x: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def _by_law(batch: Batch) -> Law:
+def _by_law(batch: PlannedBatch) -> NoiseDistribution:
     if not batch.kind.of_means:
         raise PlanError(f"--mechanism: the noise of {batch.mechanism} on metric {batch.metric} is not known")
     ((n0, n1),) = batch.strata
-    noise = batch.law.error(mechanisms.Batch(batch.metric, n0, n1, batch.queries, batch.epsilon, batch.delta))
+    noise = batch.law.error(mechanisms.NoiseInputs(batch.metric, n0, n1, batch.queries, batch.epsilon, batch.delta))
     assert noise is not None, "what is independent adds noise"
     return noise
 
 
-def _laplace(batch: Batch) -> Law:
+def _laplace(batch: PlannedBatch) -> NoiseDistribution:
     change, unit = batch.sensitivities().overall, batch.queries / batch.epsilon
     return Laplace(unit * (change + ROUNDING_STEPS * step_for(unit * change)))
 
 
-def _truncated(batch: Batch, width: float) -> Law:
+def _truncated(batch: PlannedBatch, width: float) -> NoiseDistribution:
     change = batch.sensitivities().overall
     step = min(step_for(batch.queries * change / batch.epsilon), 2.0**-20)
     steps = int(width / step)
@@ -122,7 +122,7 @@ def _truncated(batch: Batch, width: float) -> Law:
     return Laplace(truncated_scale(distance, steps, step, batch.epsilon / batch.queries))
 
 
-def _gaussian(batch: Batch) -> Law:
+def _gaussian(batch: PlannedBatch) -> NoiseDistribution:
     change, root = batch.sensitivities().overall, math.sqrt(batch.queries)
     about = gaussian_multiplier(batch.epsilon, batch.delta) * root * change
     step = step_for(about, GAUSSIAN_FINENESS)
@@ -130,22 +130,22 @@ def _gaussian(batch: Batch) -> Law:
     return Gaussian(multiplier * root * (change + ROUNDING_STEPS * step))
 
 
-def _conceal(batch: Batch) -> Law:
+def _conceal(batch: PlannedBatch) -> NoiseDistribution:
     beta = batch.epsilon / (6 * batch.queries)
     return Cauchy(_smooth(batch, beta) / beta)
 
 
-def _conceal_laplace(batch: Batch) -> Law:
+def _conceal_laplace(batch: PlannedBatch) -> NoiseDistribution:
     beta = conceal_laplace_beta(batch.queries, batch.epsilon, batch.delta)
     return Laplace(2 * batch.queries / batch.epsilon * _smooth(batch, beta))
 
 
-def _cauchy(batch: Batch) -> Law:
+def _cauchy(batch: PlannedBatch) -> NoiseDistribution:
     tuning = tune(batch.metric, batch.people, batch.queries, batch.epsilon)
     return Cauchy(_smooth(batch, tuning.beta) / tuning.alpha)
 
 
-def _smooth(batch: Batch, beta: float) -> float:
+def _smooth(batch: PlannedBatch, beta: float) -> float:
     smooth = batch.sensitivities(beta).smooth
     assert smooth is not None
     return smooth

@@ -15,7 +15,7 @@ from fairwall.laws.response import turning_probability
 from fairwall.laws.standings import SHRUNK
 from sim.planning.commands import Command, mechanism_run, plan, training_run
 from sim.planning.domains import Domain
-from sim.planning.practices import DATA, MECHANISMS, MODELS, PLAIN, PRACTICES, Practice
+from sim.planning.practices import DATA, MECHANISMS, MODELS, PLAIN, PRACTICES, AdvisedPractice
 from sim.planning.situation import Situation
 
 SMALL_SHARE = 0.2
@@ -28,7 +28,7 @@ RECONSTRUCTED = "reconstructed: the paper's Figure 3 is not in the text that we 
 
 
 @dataclass(frozen=True)
-class Case:
+class AdviceRequest:
     """The question for which advice is given; without a table the walk ends with the domain's nodes."""
 
     domain: Domain
@@ -44,7 +44,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Answer:
+class NodeAnswer:
     """The answer to a node's question: the branch taken, in words, and the figures behind it."""
 
     branch: str
@@ -58,25 +58,25 @@ class Node:
 
     name: str
     asks: str
-    answer: Callable[[Case], Answer]
+    answer: Callable[[AdviceRequest], NodeAnswer]
     then: Mapping[str, str]
     of_table: bool = True
 
 
 @dataclass(frozen=True)
-class Step:
+class WalkedNode:
     """A node that was walked through; ``answer`` is None where a table is needed."""
 
     node: Node
-    answer: Answer | None
+    answer: NodeAnswer | None
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class PracticeAdvice:
     """One recommendation: a key of `sim.planning.practices`, the reason in the walk, and a command that tries it."""
 
     name: str
-    practice: Practice
+    practice: AdvisedPractice
     why: str
     command: Command
 
@@ -85,40 +85,40 @@ class Recommendation:
 class Advice:
     """The walk, the branch taken at each node, a verdict in a line, and recommendations, most urgent first."""
 
-    case: Case
-    steps: tuple[Step, ...]
+    case: AdviceRequest
+    steps: tuple[WalkedNode, ...]
     branches: Mapping[str, str]
     verdict: str
-    recommendations: tuple[Recommendation, ...]
+    recommendations: tuple[PracticeAdvice, ...]
 
 
-def advise(case: Case) -> Advice:
+def advise(case: AdviceRequest) -> Advice:
     """Walk the tree and return the advice."""
     steps = tuple(_walk(case))
     taken = {step.node.name: step.answer.branch for step in steps if step.answer is not None}
     return Advice(case, steps, taken, _verdict(case, taken), tuple(_recommended(case, taken)))
 
 
-def _walk(case: Case) -> Iterator[Step]:
+def _walk(case: AdviceRequest) -> Iterator[WalkedNode]:
     name = ROOT
     while name:
         node = TREE[name]
         if node.of_table and case.situation is None:
             break
         answer = node.answer(case)
-        yield Step(node, answer)
+        yield WalkedNode(node, answer)
         name = node.then[answer.branch]
     if case.situation is None:
-        yield from (Step(node, None) for node in TREE.values() if node.of_table)
+        yield from (WalkedNode(node, None) for node in TREE.values() if node.of_table)
 
 
-def _first(case: Case) -> Answer:
+def _first(case: AdviceRequest) -> NodeAnswer:
     priority = case.domain.priority
     whose = "the paper" if case.domain.named else "ours: like a domain that the paper names"
-    return Answer(priority.name, f"{priority.puts_first} ({whose})", {})
+    return NodeAnswer(priority.name, f"{priority.puts_first} ({whose})", {})
 
 
-def _range(case: Case) -> Answer:
+def _range(case: AdviceRequest) -> NodeAnswer:
     priority = case.domain.priority
     place = priority.place(case.epsilon)
     text = f"epsilon {case.epsilon:,g} is {'in' if place == 'within' else place} the paper's range, {priority.range}"
@@ -129,38 +129,38 @@ def _range(case: Case) -> Answer:
         if case.epsilon <= priority.most
         else f", which has no upper end; we advise none above {priority.most:g}, where a promise says little",
     }
-    return Answer(place, text + notes[place], {"epsilon": case.epsilon, "above": priority.above})
+    return NodeAnswer(place, text + notes[place], {"epsilon": case.epsilon, "above": priority.above})
 
 
-def _sampled(case: Case) -> Answer:
+def _sampled(case: AdviceRequest) -> NodeAnswer:
     seen = case.seen
     few = seen.reach > case.within
     text = f"the labels' gap is the population's within {seen.reach:.3f} in 95 of 100 samples"
     if few:
         text += f"; within {case.within:g} takes {seen.people_for_reach:,} people"
-    return Answer("few" if few else "enough", text, {"reach": seen.reach, "people_needed": seen.people_for_reach})
+    return NodeAnswer("few" if few else "enough", text, {"reach": seen.reach, "people_needed": seen.people_for_reach})
 
 
-def _audited(case: Case) -> Answer:
+def _audited(case: AdviceRequest) -> NodeAnswer:
     seen = case.seen
     audit = seen.audit
     text = f"{_percent(audit.worst.probability)} of released gaps are within {case.within:g} of the table's own"
     if audit.reach is not None:
         text += f"; 95% are within {audit.reach:.2g}"
     figures = {"probability": audit.worst.probability, "within_that_holds": audit.reach}
-    return Answer("yes" if audit.holds else "no", text, figures)
+    return NodeAnswer("yes" if audit.holds else "no", text, figures)
 
 
-def _affordable(case: Case) -> Answer:
+def _affordable(case: AdviceRequest) -> NodeAnswer:
     seen = case.seen
     least, most = seen.audit.epsilon, case.domain.priority.most
     raised = least is not None and least <= most
     where = "none up to 10,000 is enough" if least is None else f"epsilon {least:g} is enough"
     text = f"{where}; up to {most:g} is {'' if raised else 'all that is '}advised in this domain"
-    return Answer("raise" if raised else "collect", text, {"epsilon_needed": least, "most": most})
+    return NodeAnswer("raise" if raised else "collect", text, {"epsilon_needed": least, "most": most})
 
 
-def _dominates(case: Case) -> Answer:
+def _dominates(case: AdviceRequest) -> NodeAnswer:
     seen = case.seen
     at = seen.smallest
     noise, sampling = seen.noise_errors[at], seen.sampling_errors[at]
@@ -169,16 +169,16 @@ def _dominates(case: Case) -> Answer:
         f"({noise / sampling:.2g} times)"
     )
     figures = {"noise_error": noise, "sampling_error": sampling, "ratio": noise / sampling}
-    return Answer("noise" if noise > sampling else "sampling", text, figures)
+    return NodeAnswer("noise" if noise > sampling else "sampling", text, figures)
 
 
-def _share(case: Case) -> Answer:
+def _share(case: AdviceRequest) -> NodeAnswer:
     seen = case.seen
     text = f"{seen.table.groups[seen.smallest]}: {seen.share:.1%} of the rows (small: below {SMALL_SHARE:.0%}, ours)"
-    return Answer("small" if seen.share < SMALL_SHARE else "large", text, {"share": seen.share})
+    return NodeAnswer("small" if seen.share < SMALL_SHARE else "large", text, {"share": seen.share})
 
 
-def _labels(case: Case) -> Answer:
+def _labels(case: AdviceRequest) -> NodeAnswer:
     seen = case.seen
     low, high = seen.base_rates
     gap = high - low
@@ -187,7 +187,7 @@ def _labels(case: Case) -> Answer:
         f"{seen.table.outcome}: {100 * low:.1f}% of {seen.table.groups[0]}, {100 * high:.1f}% of {seen.table.groups[1]}"
     )
     text += ": a model that is always right has that gap" if differ else ": a small gap need not cost accuracy"
-    return Answer("differ" if differ else "alike", text, {"gap": gap})
+    return NodeAnswer("differ" if differ else "alike", text, {"gap": gap})
 
 
 def _all(branches: str, name: str) -> dict[str, str]:
@@ -211,7 +211,7 @@ TREE = {
 """The decision tree, reconstructed."""
 
 
-def _verdict(case: Case, taken: Mapping[str, str]) -> str:
+def _verdict(case: AdviceRequest, taken: Mapping[str, str]) -> str:
     seen = case.situation
     if seen is None:
         return (
@@ -236,24 +236,24 @@ def _needed(people: int | None, there: int) -> str:
     return f"{people:,} people with these shares, {people - there:,} more than there are"
 
 
-def _recommended(case: Case, taken: Mapping[str, str]) -> Iterator[Recommendation]:
+def _recommended(case: AdviceRequest, taken: Mapping[str, str]) -> Iterator[PracticeAdvice]:
     seen, priority = case.situation, case.domain.priority
     if seen is not None:
         yield from _about_data(case, seen, taken)
     yield from _about_models(case, seen, taken)
     if seen is not None:
         for name, why in _about_practices(case, seen, taken):
-            yield Recommendation(name, PRACTICES[name], why, training_run(seen, case.epsilon, practice=name))
+            yield PracticeAdvice(name, PRACTICES[name], why, training_run(seen, case.epsilon, practice=name))
     for name, why in _about_mechanisms(priority.name, taken):
-        yield Recommendation(name, MECHANISMS[name], why, mechanism_run(seen, case.epsilon, name))
+        yield PracticeAdvice(name, MECHANISMS[name], why, mechanism_run(seen, case.epsilon, name))
 
 
-def _about_data(case: Case, seen: Situation, taken: Mapping[str, str]) -> Iterator[Recommendation]:
+def _about_data(case: AdviceRequest, seen: Situation, taken: Mapping[str, str]) -> Iterator[PracticeAdvice]:
     needed, why = 0.0, ""
     if taken["audited"] == "no":
         if taken["affordable"] == "raise":
             assert seen.audit.epsilon is not None
-            yield Recommendation(
+            yield PracticeAdvice(
                 "raise-epsilon",
                 DATA["raise-epsilon"],
                 f"epsilon {seen.audit.epsilon:,g} brings 95% of released gaps within {case.within:g}",
@@ -269,17 +269,17 @@ def _about_data(case: Case, seen: Situation, taken: Mapping[str, str]) -> Iterat
         if answering.law.noise_on == "attributes":
             turned = turning_probability(case.epsilon)
             why_audit += "; it publishes A" + (f" but for one person in {1 / turned:,.0f}" if turned > _NOBODY else "")
-        yield Recommendation("audit", DATA["audit"], why_audit, plan(seen, case.epsilon))
+        yield PracticeAdvice("audit", DATA["audit"], why_audit, plan(seen, case.epsilon))
     if taken["sampled"] == "few" and seen.people_for_reach > needed:
         needed = seen.people_for_reach
         why = f"for the population's gap within {case.within:g}, noise apart"
     if needed:
         pooled = "; sites that pool rows count as one table" if case.domain.priority.name == "privacy" else ""
         many = _needed(int(needed) if math.isfinite(needed) else None, seen.people)
-        yield Recommendation("collect", DATA["collect"], f"{many}, {why}{pooled}", plan(seen, case.epsilon))
+        yield PracticeAdvice("collect", DATA["collect"], f"{many}, {why}{pooled}", plan(seen, case.epsilon))
 
 
-def _about_models(case: Case, seen: Situation | None, taken: Mapping[str, str]) -> Iterator[Recommendation]:
+def _about_models(case: AdviceRequest, seen: Situation | None, taken: Mapping[str, str]) -> Iterator[PracticeAdvice]:
     name, why = {
         "fairness": ("pflr*", "fairness and coefficients that can be read come first"),
         "privacy": ("priv-lr", "privacy comes first"),
@@ -287,10 +287,10 @@ def _about_models(case: Case, seen: Situation | None, taken: Mapping[str, str]) 
     }[case.domain.priority.name]
     if taken.get("dominates") == "sampling":
         why += "; noise is not what errs most here, so that more epsilon buys little"
-    yield Recommendation(name, MODELS[name], why, training_run(seen, case.epsilon, practice=PLAIN, model=name))
+    yield PracticeAdvice(name, MODELS[name], why, training_run(seen, case.epsilon, practice=PLAIN, model=name))
 
 
-def _about_practices(case: Case, seen: Situation, taken: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _about_practices(case: AdviceRequest, seen: Situation, taken: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     first, small = case.domain.priority.name, seen.table.groups[seen.smallest]
     if taken["dominates"] == "noise":
         noisy = f"noise errs more than sampling among {small}"

@@ -21,16 +21,16 @@ from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.response import turning_probability
 from fairwall.laws.risk import aimed
 from fairwall.laws.risk import limit as most_named
-from fairwall.laws.sensitivity import Counts
+from fairwall.laws.sensitivity import LabelGroupCounts
 from fairwall.laws.standings import SHRUNK, choose
 from sim.planning.added import ADDED, added_noise
-from sim.planning.batch import Batch
+from sim.planning.batch import PlannedBatch
 from sim.planning.counted import CountedGap, counted_noise
 from sim.planning.errors import PlanError
 from sim.planning.responded import RespondedGap
 from sim.planning.search import first
 from sim.planning.shrunk import ShrunkGap
-from sim.planning.worst import Drawn, Near, Worst, computed_at, drawn_at, least_computed, least_drawn
+from sim.planning.worst import Near, SampledGap, Worst, computed_at, drawn_at, least_computed, least_drawn
 
 LEVEL = 0.95
 
@@ -44,7 +44,7 @@ _FEW, _FEW_ERROR = 300, 0.0126
 
 
 @dataclass(frozen=True)
-class Plan:
+class AuditPlan:
     """The precision that a batch promises, and the epsilon and people that would be enough.
 
     Attributes
@@ -58,7 +58,7 @@ class Plan:
     batches_at_least : the same at the smallest epsilon that is enough.
     """
 
-    batch: Batch
+    batch: PlannedBatch
     within: float
     worst: Worst
     searched: str
@@ -114,7 +114,7 @@ def planned() -> list[str]:
     return [name for name, law in laws if law.independent or law.noise_on in ("sums", "attributes", "any")]
 
 
-def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
+def make(batch: PlannedBatch, within: float, budget: float | None = None) -> AuditPlan:
     """Return the plan of a batch whose mechanism is one of `planned`: F is ``within``, the total epsilon ``budget``.
 
     Raises PlanError for a batch that cannot be planned or would be refused, or numbers out of range.
@@ -126,12 +126,12 @@ def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
     first = worst if plain == batch else least_favourable(plain, within)
     counts, everybody = batch.counts, sum(batch.counts.groups(None))
 
-    def of_people(n: float) -> tuple[Batch, float]:
+    def of_people(n: float) -> tuple[PlannedBatch, float]:
         return replace(plain, counts=scaled(counts, math.ceil(n) / everybody)), within
 
     epsilon = _least(lambda x: (replace(plain, epsilon=x), within), batch.epsilon, _EPSILON_MIN, _EPSILON_MAX, first)
     people = _least(of_people, everybody, 3.0, float(_PEOPLE_MAX), first)
-    return Plan(
+    return AuditPlan(
         batch=batch,
         within=within,
         worst=worst,
@@ -144,8 +144,10 @@ def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
     )
 
 
-def reaches(batch: Batch, epsilons: Sequence[float], within: float) -> Iterator[tuple[Batch, float | None]]:
-    """Yield batches at other epsilons, in their order, with their `Plan.reach`, except those that would be refused.
+def reaches(
+    batch: PlannedBatch, epsilons: Sequence[float], within: float
+) -> Iterator[tuple[PlannedBatch, float | None]]:
+    """Yield batches at other epsilons, with their `AuditPlan.reach`, except those that would be refused.
 
     Each batch has ``recommended`` resolved. Raises PlanError as `make` does, for the batch as it is.
     """
@@ -158,7 +160,7 @@ def reaches(batch: Batch, epsilons: Sequence[float], within: float) -> Iterator[
             yield answered, _reach(plain, within, least_favourable(plain, within))
 
 
-def resolved(batch: Batch) -> Batch:
+def resolved(batch: PlannedBatch) -> PlannedBatch:
     """Return the batch with the mechanism that ``recommended`` chooses, and its clamping."""
     if batch.law.noise_on != "any":
         return batch
@@ -167,7 +169,7 @@ def resolved(batch: Batch) -> Batch:
     return replace(batch, mechanism=chosen, bounding="clamp")
 
 
-def least_favourable(batch: Batch, within: float) -> Worst:
+def least_favourable(batch: PlannedBatch, within: float) -> Worst:
     """Return the model whose answer is least probably within reach of its true gap."""
     batch = resolved(batch)
     if batch.law.independent:
@@ -179,18 +181,18 @@ def least_favourable(batch: Batch, within: float) -> Worst:
     return least_computed(near, _laws(batch))
 
 
-def _is_drawn(batch: Batch) -> bool:
+def _is_drawn(batch: PlannedBatch) -> bool:
     return batch.mechanism.endswith(SHRUNK) or batch.kind.joined == "sum"
 
 
-def _laws(batch: Batch) -> list[CountedGap | RespondedGap]:
+def _laws(batch: PlannedBatch) -> list[CountedGap | RespondedGap]:
     if batch.law.noise_on == "attributes":
         return [RespondedGap(*groups, turning_probability(batch.epsilon)) for groups in batch.strata]
     noise = counted_noise(batch)
     return [CountedGap.of(*groups, noise) for groups in batch.strata]
 
 
-def _drawn_laws(batch: Batch) -> list[list[Drawn]]:
+def _drawn_laws(batch: PlannedBatch) -> list[list[SampledGap]]:
     laws = _laws(batch)
     if not batch.mechanism.endswith(SHRUNK):
         return [list(laws)]
@@ -198,7 +200,7 @@ def _drawn_laws(batch: Batch) -> list[list[Drawn]]:
     return [[ShrunkGap(law, batch.queries, same) for law in laws if isinstance(law, CountedGap)] for same in alike]
 
 
-def _for_model(batch: Batch, within: float, model: Worst) -> float:
+def _for_model(batch: PlannedBatch, within: float, model: Worst) -> float:
     if model.ones is None:
         return least_favourable(batch, within).probability
     ones = tuple((round(r0 * n0), round(r1 * n1)) for (r0, r1), (n0, n1) in zip(model.rates, batch.strata, strict=True))
@@ -212,12 +214,12 @@ def _for_model(batch: Batch, within: float, model: Worst) -> float:
     return computed_at(near, _laws(batch), ones).probability
 
 
-def scaled(counts: Counts, factor: float) -> Counts:
+def scaled(counts: LabelGroupCounts, factor: float) -> LabelGroupCounts:
     """Return the counts of a table ``factor`` times as large, with the same shares of label and group."""
-    return Counts(*(round(factor * n) for n in (counts.n00, counts.n01, counts.n10, counts.n11)))
+    return LabelGroupCounts(*(round(factor * n) for n in (counts.n00, counts.n01, counts.n10, counts.n11)))
 
 
-def _check(batch: Batch, within: float, budget: float | None) -> None:
+def _check(batch: PlannedBatch, within: float, budget: float | None) -> None:
     metric, name = batch.kind, batch.mechanism
     if name in MECHANISM_LAWS and batch.law.is_choice:
         raise PlanError(f"--mechanism: {name} answers with choices, which are not near any gap")
@@ -255,12 +257,12 @@ def _check(batch: Batch, within: float, budget: float | None) -> None:
         raise PlanError(f"--budget: {budget:,g} does not hold one batch of epsilon {batch.epsilon:,g}")
 
 
-def _answerable(batch: Batch) -> bool:
+def _answerable(batch: PlannedBatch) -> bool:
     mechanism = MECHANISMS[batch.mechanism]
     return batch.auditable and not mechanism.refuses(batch.metric, batch.epsilon, batch.delta)
 
 
-Case = Callable[[float], tuple[Batch, float]]
+Case = Callable[[float], tuple[PlannedBatch, float]]
 """The batch and F to check at a number that is searched for."""
 
 
@@ -291,7 +293,7 @@ def _least(case: Case, start: float, least: float, most: float, worst: Worst) ->
     return None
 
 
-def _reach(plain: Batch, within: float, first: Worst) -> float | None:
+def _reach(plain: PlannedBatch, within: float, first: Worst) -> float | None:
     low, high = metric_range(plain.metric)
     return _least(lambda x: (plain, x), within, _REACH_MIN, (high - low) * (1 - 1e-9), first)
 

@@ -8,12 +8,12 @@ from compliance.mechanisms.bounding import Bounding
 from compliance.records.people import STRATUM_MIN
 from fairwall.laws.mechanisms import MECHANISM_LAWS, MechanismLaw
 from fairwall.laws.metric import Metric, find_metric
-from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
+from fairwall.laws.sensitivity import LabelGroupCounts, Sensitivities, sensitivities
 from fairwall.laws.standings import SHRUNK
 
 
 @dataclass(frozen=True)
-class Batch:
+class PlannedBatch:
     """A batch, the first that its account buys; epsilon and delta are the whole batch's.
 
     ``metric`` and ``mechanism`` are keys of `fairwall.laws.metric.METRICS` and `compliance.mechanisms.MECHANISMS`, the
@@ -22,7 +22,7 @@ class Batch:
     """
 
     metric: str
-    counts: Counts
+    counts: LabelGroupCounts
     queries: int
     epsilon: float
     delta: float

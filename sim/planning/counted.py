@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, step_for
 from fairwall.laws.counts import gaussian_scales, laplace_scales
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
-from fairwall.laws.noise import Gaussian, Laplace, Law
+from fairwall.laws.noise import Gaussian, Laplace, NoiseDistribution
 from sim.planning.added import cumulative
-from sim.planning.batch import Batch
+from sim.planning.batch import PlannedBatch
 from sim.planning.worst import Array
 
 _REACH = 21.0
@@ -40,11 +40,11 @@ _TOLERANCE = 1e-9
 class CountedNoise:
     """The noise of a stratum's counts: on N0, before rounding, and on each centred sum."""
 
-    size: Law
-    sums: Law
+    size: NoiseDistribution
+    sums: NoiseDistribution
 
 
-def counted_noise(batch: Batch) -> CountedNoise:
+def counted_noise(batch: PlannedBatch) -> CountedNoise:
     """Return the noise that compliance adds to the counts of a stratum, for `counts` and `counts-gaussian`."""
     sums, epsilon = batch.queries, batch.epsilon
     people = max(sum(groups) for groups in batch.strata)
@@ -124,7 +124,7 @@ class CountedGap:
         return np.asarray(np.clip(self.n0 + moved, 1, self.n0 + self.n1 - 1))
 
 
-def _at_most(law: Law, moved: NDArray[np.int64]) -> Array:
+def _at_most(law: NoiseDistribution, moved: NDArray[np.int64]) -> Array:
     """Return P(N0 moves by at most ``moved``), for discrete Laplace or a rounded Gaussian."""
     if isinstance(law, Laplace):
         # P(D > d) = q^(d+1) / (1+q) for d >= 0, q = exp(-1/scale); the rest by symmetry.

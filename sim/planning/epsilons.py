@@ -15,7 +15,7 @@ from fairwall.laws.bounding import metric_range
 from fairwall.laws.exposure import NO_LIMIT, is_known, one_person, revealed
 from fairwall.laws.standings import standings
 from sim.planning.audit import reaches
-from sim.planning.batch import Batch
+from sim.planning.batch import PlannedBatch
 
 EPSILONS = (
     *(0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8),
@@ -33,7 +33,7 @@ _APART = 1.34
 class Bought:
     """The precision and disclosure of a batch at one epsilon.
 
-    ``reach`` is the half-width that 95% of answers keep whatever the true gap (`sim.planning.audit.Plan.reach`);
+    ``reach`` is the half-width that 95% of answers keep whatever the true gap (`sim.planning.audit.AuditPlan.reach`);
     ``median_error`` is None for a mechanism not ranked in `fairwall.laws.standings`; ``revealed`` is the balanced
     accuracy of the best known attack, or None, and ``unlimited`` the same without the policy's ``reveal_max``;
     ``one_person`` bounds how often an attack on one person is right (`fairwall.laws.exposure.one_person`).
@@ -49,13 +49,13 @@ class Bought:
 
 
 @dataclass(frozen=True)
-class Choices:
+class EpsilonChoices:
     """The epsilons to choose from, and the half-widths to choose them by, both ascending.
 
     ``widths`` reach from below the least half-width of the grid to above its largest; ``start`` is the one shown first.
     """
 
-    batch: Batch
+    batch: PlannedBatch
     bought: Sequence[Bought]
     widths: Sequence[float]
     start: float
@@ -65,7 +65,9 @@ class Choices:
         return next((i for i, one in enumerate(self.bought) if one.reach is not None and one.reach <= width), None)
 
 
-def choices(batch: Batch, within: float | None = None, progress: Callable[[float], None] = lambda _: None) -> Choices:
+def choices(
+    batch: PlannedBatch, within: float | None = None, progress: Callable[[float], None] = lambda _: None
+) -> EpsilonChoices:
     """Return the choices of the grid and of the batch's own epsilon; PlanError as for `sim.planning.audit.make`.
 
     ``within`` is the half-width shown first, None for the one that the batch reaches or comes closest to; ``progress``
@@ -79,10 +81,10 @@ def choices(batch: Batch, within: float | None = None, progress: Callable[[float
     reached = [one.reach for one in bought if one.reach is not None]
     own = next((one.reach for one in bought if one.epsilon >= batch.epsilon and one.reach is not None), None)
     start = within or own or min(reached, default=WITHIN)
-    return Choices(batch, bought, _widths([*reached, start], high - low), start)
+    return EpsilonChoices(batch, bought, _widths([*reached, start], high - low), start)
 
 
-def _bought(batch: Batch, answered: Batch, reach: float | None) -> Bought:
+def _bought(batch: PlannedBatch, answered: PlannedBatch, reach: float | None) -> Bought:
     epsilon, delta = answered.epsilon, batch.delta
     rows = standings(batch.metric, batch.people, batch.queries, epsilon, delta)
     return Bought(
@@ -96,7 +98,7 @@ def _bought(batch: Batch, answered: Batch, reach: float | None) -> Bought:
     )
 
 
-def _revealed(batch: Batch, epsilon: float, limit: float) -> float | None:
+def _revealed(batch: PlannedBatch, epsilon: float, limit: float) -> float | None:
     spent = batch.queries, epsilon, batch.delta
     if batch.law.noise_on == "any":
         return Recommended(reveal_max=limit).reveals(batch.metric, batch.people, *spent, exposed=batch.exposed)

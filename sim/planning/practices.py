@@ -16,7 +16,7 @@ FAILS: Verdict = "does not hold as the paper says it"
 
 
 @dataclass(frozen=True)
-class Practice:
+class AdvisedPractice:
     """A practice, its trade-off, and whether the paper's claim about it holds in our own checks."""
 
     title: str
@@ -29,40 +29,40 @@ PLAIN = "plain"
 """The practice that adds nothing to training: the baseline for all others."""
 
 PRACTICES = {
-    PLAIN: Practice(
+    PLAIN: AdvisedPractice(
         "train as it is",
         "nothing; what the other practices are compared with at the same epsilon",
         HOLDS,
         "a baseline claims nothing",
     ),
-    "adaptive-clipping": Practice(
+    "adaptive-clipping": AdvisedPractice(
         "clip gradients where they are, not at a fixed norm",
         "less noise once gradients shrink, for the budget that finding the norm takes",
         CONDITION,
         "finding the norm reads private gradients and is charged; on Adult at epsilon 1 it lost 0.7 points of "
         "accuracy, 0.5 of the smaller group's",
     ),
-    "group-epsilon": Practice(
+    "group-epsilon": AdvisedPractice(
         "give the smaller group a larger epsilon",
         "less noise for the group with the larger epsilon, for its members' protection",
         CONDITION,
         "it weakens the smaller group's promise: with the paper's 2 and 0.5 its members' odds may move by a factor of "
         "7.4, the others' by 1.6. On Adult at epsilon 1 and 4 it gained 0.1 points of its accuracy, within chance",
     ),
-    "subsampling": Practice(
+    "subsampling": AdvisedPractice(
         "train on random parts of the rows",
         "less noise at the same epsilon, for steps that see fewer rows",
         FAILS,
         "at one sampling rate it amplifies every row's promise alike, not the larger group's; sampling that group less "
         "often protects it more, and the smaller one less",
     ),
-    "public-pretraining": Practice(
+    "public-pretraining": AdvisedPractice(
         "train on public rows first, then privately",
         "a better start for the same budget, for leaning on public rows that may be unlike the private ones",
         CONDITION,
         "free only if the public rows are nobody's private ones; what it gains depends on how alike they are: compare",
     ),
-    "thresholds": Practice(
+    "thresholds": AdvisedPractice(
         "decide by a threshold for each group",
         "a small gap of an accurate model, for needing A at every decision, and for treating groups by different "
         "rules, which some laws forbid",
@@ -70,27 +70,27 @@ PRACTICES = {
         "post-processing is free only where it reads no private rows: thresholds chosen on them are charged. On Adult "
         "at epsilon 1 the gap fell from 0.171 to -0.005 for 2.4 points of accuracy, 4.7 of the smaller group's",
     ),
-    "calibration": Practice(
+    "calibration": AdvisedPractice(
         "calibrate scores within each group",
         "scores that mean the same in both groups, for error rates that differ where base rates do",
         CONDITION,
         "post-processing is free only where it reads no private rows: calibration on them is charged. It does not make "
         "the groups' rates of yes alike",
     ),
-    "oversampling": Practice(
+    "oversampling": AdvisedPractice(
         "repeat the smaller group's rows",
         "more weight for the smaller group, for its members' protection",
         CONDITION,
         "it costs epsilon: a row that stands k times is protected at k epsilon only, or the noise grows k-fold",
     ),
-    "synthetic": Practice(
+    "synthetic": AdvisedPractice(
         "add synthetic rows of the smaller group",
         "weight for the smaller group without a copy of anybody, for budget and for what the marginals miss",
         CONDITION,
         "the rows come from noisy marginals of private rows, and are charged; few rows give noisy marginals, so that "
         "it helps least where a group is smallest. On Adult it lost 0.5 points, and a little of the gap",
     ),
-    "fair-representation": Practice(
+    "fair-representation": AdvisedPractice(
         "learn features that do not tell the groups apart",
         "models that cannot use A, for accuracy wherever features that stand for A also tell the outcome",
         CONDITION,
@@ -101,19 +101,19 @@ PRACTICES = {
 """The training game's strategies: ``training.practice``."""
 
 MODELS = {
-    "pflr*": Practice(
+    "pflr*": AdvisedPractice(
         "a fair and private logistic regression",
         "a small gap and coefficients that can be read, for accuracy",
         HOLDS,
         "Adult, epsilon 0.1: risk difference 0.026 in place of 0.178, accuracy 80.8 % in place of 84.3 % (priv-lr)",
     ),
-    "priv-lr": Practice(
+    "priv-lr": AdvisedPractice(
         "a private logistic regression",
         "strong privacy at little cost of accuracy, for nothing done about the gap",
         HOLDS,
         "Adult, epsilon 0.1: accuracy 84.3 % in place of 85.2 % (lr), risk difference 0.178 in place of 0.172",
     ),
-    "dpf-nn": Practice(
+    "dpf-nn": AdvisedPractice(
         "a fair and private neural network",
         "a small gap of a flexible model, for accuracy, and for steps whose penalty is noisy too",
         HOLDS,
@@ -123,20 +123,20 @@ MODELS = {
 """Models of `developer.training` that are advised: ``training.model``. Figures are those of docs/training.md."""
 
 MECHANISMS = {
-    "sparse-vector": Practice(
+    "sparse-vector": AdvisedPractice(
         "ask only which models are above the limit",
         "any number of models for one price, for yes or no in place of a gap",
         HOLDS,
         "noes are free in its proof and in our privacy audit; it stops at the last allowed yes",
     ),
-    "propose-test-release": Practice(
+    "propose-test-release": AdvisedPractice(
         "a gap where groups prove to be large",
         "little noise for large groups, for a delta, and for no answer where the test fails",
         HOLDS,
         "it keeps its promise, but counts do better: median error 0.009 against 0.022 (1,000 people, 104 "
         "of them disadvantaged, epsilon 1)",
     ),
-    "sample-and-aggregate": Practice(
+    "sample-and-aggregate": AdvisedPractice(
         "a mean over random blocks",
         "no argument about groups' sizes is needed, for answers that are pulled towards 0 where a group is small",
         HOLDS,
@@ -147,19 +147,19 @@ MECHANISMS = {
 """Mechanisms of compliance that the paper advises. Figures are those of docs/mechanisms.md."""
 
 DATA = {
-    "collect": Practice(
+    "collect": AdvisedPractice(
         "get more rows of the same kind",
         "every error falls, noise by 1/n and sampling by 1/sqrt(n), for the cost of asking more people",
         HOLDS,
         "noise falls by 1/n, faster than the paper's 1/sqrt(n): see fairwall papers show SD-20",
     ),
-    "raise-epsilon": Practice(
+    "raise-epsilon": AdvisedPractice(
         "raise epsilon within the domain's range",
         "less noise with the rows that there are, for everybody's protection",
         HOLDS,
         "noise falls by 1/epsilon; sampling error does not fall at all",
     ),
-    "audit": Practice(
+    "audit": AdvisedPractice(
         "audit with what there is",
         "a gap known as well as asked, for its epsilon of the budget",
         HOLDS,

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from fairwall.laws.exposure import REVEAL_MAX
-from sim.planning.audit import Plan, make
-from sim.planning.batch import Batch
+from sim.planning.audit import AuditPlan, make
+from sim.planning.batch import PlannedBatch
 from sim.planning.rate_error import of_noise, of_sampling
-from sim.planning.table import Columns, Table, load
+from sim.planning.table import ColumnNames, GroupTable, load
 
 _NORMAL_95 = 1.959964
 
@@ -18,11 +18,11 @@ _NORMAL_95 = 1.959964
 class Situation:
     """A table as named, and `fairwall plan audit`'s answer for one model's statistical parity gap. Secret: no noise."""
 
-    columns: Columns
-    table: Table
+    columns: ColumnNames
+    table: GroupTable
     epsilon: float
     within: float
-    audit: Plan
+    audit: AuditPlan
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -78,13 +78,13 @@ class Situation:
         return math.ceil(self.people * (self.reach / self.within) ** 2)
 
 
-def look(columns: Columns, epsilon: float, within: float) -> Situation:
+def look(columns: ColumnNames, epsilon: float, within: float) -> Situation:
     """Read a table, and compute its figures."""
     table = load(columns)
     return judge(columns, table, epsilon, within)
 
 
-def judge(columns: Columns, table: Table, epsilon: float, within: float) -> Situation:
+def judge(columns: ColumnNames, table: GroupTable, epsilon: float, within: float) -> Situation:
     """Compute a table's figures; PlanError for epsilon or F out of range, or a table too small to be audited."""
-    batch = Batch("sp", table.counts, 1, epsilon, 0.0, "recommended", "clamp", REVEAL_MAX)
+    batch = PlannedBatch("sp", table.counts, 1, epsilon, 0.0, "recommended", "clamp", REVEAL_MAX)
     return Situation(columns, table, epsilon, within, make(batch, within))

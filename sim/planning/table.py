@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from fairwall.errors import did_you_mean, nearest
-from fairwall.laws.sensitivity import Counts
+from fairwall.laws.sensitivity import LabelGroupCounts
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import check_roles, select
 from fairwall.tables.reading import header, read
 from fairwall.tables.roles import Roles
-from fairwall.tables.values import Values, is_unknown, meaning, several
+from fairwall.tables.values import ColumnValues, is_unknown, meaning, several
 from sim import datasets
-from sim.datasets import SHIPPED, Rows
-from sim.datasets.roles import Asked
+from sim.datasets import SHIPPED, EncodedRows
+from sim.datasets.roles import NamedRoles
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnNames:
     """A table, and the roles and values of its columns as the user named them; None where the table decides."""
 
     source: str
@@ -34,7 +34,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Table:
+class GroupTable:
     """The parts of a table that a plan uses.
 
     ``counts`` are secret. ``groups`` are the names of the disadvantaged and the advantaged group, ``outcome`` the
@@ -42,21 +42,21 @@ class Table:
     """
 
     name: str
-    counts: Counts
+    counts: LabelGroupCounts
     groups: tuple[str, str]
     outcome: str
     left_out: tuple[str, ...]
     roles: Roles
 
 
-def load(names: Columns) -> Table:
+def load(names: ColumnNames) -> GroupTable:
     """Read a shipped table by its name, or a CSV or Parquet file by its path, and count.
 
     Raises DataError in one line on a file, column or value: for example an absent group, or a target that never varies.
     """
     source, protected, target = names.source, names.protected, names.target
     groups, others = names.disadvantaged or None, names.negative or None
-    parts = Asked(protected, names.advantaged, groups, target, names.positive, (), others)
+    parts = NamedRoles(protected, names.advantaged, groups, target, names.positive, (), others)
     if source in SHIPPED:
         path, roles = SHIPPED[source].path, SHIPPED[source].roles(parts)
     else:
@@ -66,7 +66,7 @@ def load(names: Columns) -> Table:
         raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file{hint}")
     check_roles(source, header(path, source), roles)
     columns = read(path, source, (protected, target), as_text=True)
-    found, outcomes = (Values.of(source, name, columns, roles.named(name)) for name in (protected, target))
+    found, outcomes = (ColumnValues.of(source, name, columns, roles.named(name)) for name in (protected, target))
     roles = replace(
         roles,
         advantaged=roles.advantaged or _left_open(found, "--advantaged"),
@@ -79,9 +79,9 @@ def load(names: Columns) -> Table:
     )
     few = several(roles.disadvantaged) or [each for each in found.there if each != meaning(str(roles.advantaged))]
     called = few[0] if len(few) == 1 else f"not {roles.advantaged}"
-    return Table(
+    return GroupTable(
         path.name,
-        Counts(n00, n01, n10, n11),
+        LabelGroupCounts(n00, n01, n10, n11),
         (called, str(roles.advantaged)),
         f"{target} {roles.positive}",
         tuple(str(why) for why in people.left_out),
@@ -89,7 +89,7 @@ def load(names: Columns) -> Table:
     )
 
 
-def load_rows(source: str, table: Table, drop: Sequence[str]) -> Rows:
+def load_rows(source: str, table: GroupTable, drop: Sequence[str]) -> EncodedRows:
     """Read the features of a table's people, but for dropped columns; DataError for a column that is no feature."""
     roles = table.roles
     return datasets.load(
@@ -104,7 +104,7 @@ def load_rows(source: str, table: Table, drop: Sequence[str]) -> Rows:
     )
 
 
-def _left_open(column: Values, option: str) -> str:
+def _left_open(column: ColumnValues, option: str) -> str:
     """Return the value that means 1, or raise DataError; which of two groups is advantaged changes no plan."""
     there = column.there
     if len(there) == 1:

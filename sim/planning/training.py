@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from developer.training import Regression
 from fairwall.learning.ensemble import unit
-from sim.datasets.rows import Rows
+from sim.datasets.rows import EncodedRows
 from sim.planning.errors import PlanError
 from sim.planning.regressions import Design, Parts
 from sim.planning.search import first
@@ -57,7 +57,7 @@ class Demands:
 
 
 @dataclass(frozen=True)
-class Measure:
+class TrainingMeasure:
     """The mean of some trainings, the standard deviation of one, and their number."""
 
     mean: float
@@ -75,8 +75,8 @@ class Judged:
     """Results of trainings with one setting, on other people; ``both`` is the share that meets both demands."""
 
     setting: Regression
-    accuracy: Measure
-    gap: Measure
+    accuracy: TrainingMeasure
+    gap: TrainingMeasure
     both: float
     demands: Demands
 
@@ -102,7 +102,7 @@ class Judged:
 
 def _judged(setting: Regression, results: Outcomes, demands: Demands) -> Judged:
     accuracy, gap = (
-        Measure(float(values.mean()), float(values.std(ddof=1)), values.size)
+        TrainingMeasure(float(values.mean()), float(values.std(ddof=1)), values.size)
         for values in (results.accuracy, results.gap)
     )
     met = (results.accuracy >= demands.min_accuracy) & (results.gap <= demands.max_gap)
@@ -172,7 +172,9 @@ class TrainingPlan:
         return 2 * math.sqrt(accuracy * (1 - accuracy) / self.everybody), 2 * gap
 
 
-def make(rows: Rows, demands: Demands, progress: Callable[[str], None] = lambda _: None, seed: int = 0) -> TrainingPlan:
+def make(
+    rows: EncodedRows, demands: Demands, progress: Callable[[str], None] = lambda _: None, seed: int = 0
+) -> TrainingPlan:
     """Return the plan for the user's table; the same seed gives the same plan.
 
     ``progress`` is called with what is being tried. Raises PlanError if a group has too few people to hold some out.
@@ -234,7 +236,7 @@ def make(rows: Rows, demands: Demands, progress: Callable[[str], None] = lambda 
     )
 
 
-def _without_privacy(trying: Trying, rows: Rows) -> Judged:
+def _without_privacy(trying: Trying, rows: EncodedRows) -> Judged:
     reference = trying.without_privacy()
     if reference.holds:
         return reference
@@ -303,7 +305,7 @@ def _in_order(tried: Outcomes, demands: Demands) -> NDArray[np.intp]:
     return np.asarray(np.minimum(by_accuracy, by_gap).argsort()[::-1])
 
 
-def design_of(rows: Rows, *, scaled: bool = True) -> Design:
+def design_of(rows: EncodedRows, *, scaled: bool = True) -> Design:
     """Return a table as regressions read it; scaled to rows of norm 1 for private ones."""
     features = unit(rows.features) if scaled else rows.features
     single = np.column_stack([features, np.ones(len(features))]).astype(np.float32)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training import Budget, Regression
+from developer.training import Regression, TrainingBudget
 from developer.training.objective import ROW_NORM, exponential_vector, ridge
 from fairwall.laws.gaussian import gaussian_multiplier
 from sim.planning.errors import PlanError
@@ -34,9 +34,9 @@ def private(epsilon: float, delta: float, times: float = 1.0) -> tuple[Regressio
     """
     plenty = max(1.0, epsilon * times)
     kappas = _KAPPAS if plenty == 1 else (*_KAPPAS, _KAPPAS[-1] / plenty)
-    plain = [Regression(budget=Budget(epsilon, delta), kappa=kappa) for kappa in kappas]
+    plain = [Regression(budget=TrainingBudget(epsilon, delta), kappa=kappa) for kappa in kappas]
     fair = [
-        Regression(strength=strength, budget=Budget(epsilon, delta, statistics), kappa=kappa)
+        Regression(strength=strength, budget=TrainingBudget(epsilon, delta, statistics), kappa=kappa)
         for strength in _STRENGTHS
         for statistics in _STATISTICS
         for kappa in kappas

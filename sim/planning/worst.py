@@ -45,7 +45,7 @@ class Computed(Protocol):
         """Return P(low <= released gap <= high) in k cases, shape (k,)."""
 
 
-class Drawn(Protocol):
+class SampledGap(Protocol):
     """The distribution of a stratum's released gap, by draws."""
 
     @property
@@ -159,7 +159,7 @@ def probabilities(near: Near, laws: Sequence[Computed], sums: Sequence[Sums]) ->
     return all_at_most(largest + within) - np.where(below > 0, all_at_most(np.maximum(below, 0.0)), 0.0)
 
 
-def least_drawn(near: Near, alternatives: Sequence[Sequence[Drawn]]) -> Worst:
+def least_drawn(near: Near, alternatives: Sequence[Sequence[SampledGap]]) -> Worst:
     """Return the least favourable of some models by draws; ``alternatives`` has the strata's laws of each case."""
     models = [list(_few(n0, n1, near.within)) for n0, n1 in near.groups]
     first = []
@@ -181,7 +181,7 @@ def least_drawn(near: Near, alternatives: Sequence[Sequence[Drawn]]) -> Worst:
 
 def drawn_at(
     near: Near,
-    alternatives: Sequence[Sequence[Drawn]],
+    alternatives: Sequence[Sequence[SampledGap]],
     ones: tuple[tuple[int, int], ...],
     case: int,
     draws: int | None = None,
@@ -203,7 +203,7 @@ def true_gap(metric: Metric, groups: Sequence[tuple[int, int]], ones: Sequence[t
     return float(metric.of_gaps([np.array([gap]) for gap in gaps])[0])
 
 
-def _drawn(law: Drawn, ones: tuple[int, int], draws: int, stratum: int) -> Array:
+def _drawn(law: SampledGap, ones: tuple[int, int], draws: int, stratum: int) -> Array:
     # The same seed, so the same noise for every model where the law draws alike.
     return law.draw(float(ones[0]), float(ones[1]), np.random.default_rng((_SEED, stratum)), draws)
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self, get_args
 
-from sim.scenarios.scenario import OF_PARTIES, Fault, LinkName, Scenario
+from sim.scenarios.scenario import OF_PARTIES, InjectedFault, LinkName, Scenario
 
 if TYPE_CHECKING:
     from sim.play.launch import Announced
@@ -37,7 +37,7 @@ _FOR_GOOD = 0.1
 """Share of the drawn blackholes and pauses that never end by themselves."""
 
 
-def planned(scenario: Scenario, number: int) -> tuple[Fault, ...]:
+def planned(scenario: Scenario, number: int) -> tuple[InjectedFault, ...]:
     """Return the faults of a trial, by its number in the run: the scenario's named faults, then the drawn ones."""
     faults = scenario.faults
     if faults is None:
@@ -63,7 +63,7 @@ def planned(scenario: Scenario, number: int) -> tuple[Fault, ...]:
             fault["seconds"] = round(chance.uniform(0.01, 0.2), 3)
         elif kind in ("blackhole", "pause") and chance.random() >= _FOR_GOOD:
             fault["seconds"] = round(chance.uniform(0.1, 2.0), 3)
-        drawn.append(Fault(**fault))
+        drawn.append(InjectedFault(**fault))
     return (*named, *drawn)
 
 
@@ -74,13 +74,13 @@ class Proxy:
     thread.
     """
 
-    def __init__(self, server: str = "", on_fault: Callable[[Fault], None] = lambda _: None) -> None:
+    def __init__(self, server: str = "", on_fault: Callable[[InjectedFault], None] = lambda _: None) -> None:
         self.server = server
         self._on_fault = on_fault
         self._changed = threading.Condition()
-        self._waiting: list[Fault] = []
+        self._waiting: list[InjectedFault] = []
         self._passed = {"server": 0, "client": 0}
-        self._slow: dict[str, Fault] = {}
+        self._slow: dict[str, InjectedFault] = {}
         self._silent_until = 0.0
         self._round = 0
         self._open: set[socket.socket] = set()
@@ -92,7 +92,7 @@ class Proxy:
         """The address to give the caller instead of the server's."""
         return f"{_HOST}:{self._door.getsockname()[1]}"
 
-    def arm(self, faults: Sequence[Fault]) -> None:
+    def arm(self, faults: Sequence[InjectedFault]) -> None:
         """End the current faults, restart the byte counts, and wait for the moments of these faults."""
         with self._changed:
             self._waiting = sorted(faults, key=lambda fault: fault.after)
@@ -102,7 +102,7 @@ class Proxy:
             self._round += 1
             self._changed.notify_all()
 
-    def befall(self, fault: Fault) -> None:
+    def befall(self, fault: InjectedFault) -> None:
         """Apply a fault to the next bytes in its direction."""
         with self._changed:
             due = fault.model_copy(update={"after": self._passed[fault.towards]})
@@ -161,7 +161,7 @@ class Proxy:
             _break(source)
             _break(sink)
 
-    def _parts(self, data: bytes, towards: str) -> list[tuple[bytes, Fault | None]]:
+    def _parts(self, data: bytes, towards: str) -> list[tuple[bytes, InjectedFault | None]]:
         """Split received bytes where faults begin; return each part with its fault, None for the first part."""
         with self._changed:
             before = self._passed[towards]
@@ -171,7 +171,7 @@ class Proxy:
         cuts = [0, *(max(fault.after - before, 0) for fault in due), len(data)]
         return [(data[start:end], fault) for (start, end), fault in zip(pairwise(cuts), (None, *due), strict=True)]
 
-    def _pass_on(self, data: bytes, sink: socket.socket, towards: str, fault: Fault | None) -> bool:
+    def _pass_on(self, data: bytes, sink: socket.socket, towards: str, fault: InjectedFault | None) -> bool:
         """Send the bytes that a fault leaves; return whether the direction stays open."""
         half = len(data) // 2
         match fault.kind if fault is not None else "":
@@ -231,8 +231,8 @@ class Injector:
         self._lock = threading.Lock()
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._paused: dict[str, threading.Timer | None] = {}
-        self._at_steps: list[Fault] = []
-        self._numbers: dict[Fault, int] = {}
+        self._at_steps: list[InjectedFault] = []
+        self._numbers: dict[InjectedFault, int] = {}
         self._proxies = {link: Proxy(on_fault=self._happen) for link in get_args(LinkName)}
 
     @property
@@ -299,7 +299,7 @@ class Injector:
                 assert fault.link is not None, "checked when the scenario was read"
                 self._proxies[fault.link].befall(fault)
 
-    def _happen(self, fault: Fault) -> None:
+    def _happen(self, fault: InjectedFault) -> None:
         """Record a fault, and signal its party's process if it has one: a proxy cannot do that."""
         original = fault.model_copy(update={"after": 0}) if fault.step is not None else fault
         with self._lock:

@@ -26,7 +26,7 @@ from fairwall import plugins
 from fairwall.errors import RunFailed, UserError
 from sim.games import GAMES, read
 from sim.games.cards import WRITTEN_DOWN
-from sim.games.table import Table
+from sim.games.table import GameTable
 from sim.play.faults import Injector
 from sim.play.launch import Start
 from sim.play.session import play_turns
@@ -261,7 +261,7 @@ def play_session(
     """
     limits = import_module("threadpoolctl")  # comes with scikit-learn, and has no type annotations
     folder, tray = RunFolder(Path(path), run), Tray(Path(path) / tray_name)
-    over, table, is_child = threading.Event(), Table(), os.getppid() == runner
+    over, table, is_child = threading.Event(), GameTable(), os.getppid() == runner
     threading.Thread(target=_watch, args=(tray, table, over, runner if is_child else None), daemon=True).start()
     try:
         plugins.offer(others=[each for each in plugins.read(used) if each.text])
@@ -313,7 +313,7 @@ def play_session(
     return None
 
 
-def _watch(tray: Tray, table: Table, over: threading.Event, parent: int | None) -> None:
+def _watch(tray: Tray, table: GameTable, over: threading.Event, parent: int | None) -> None:
     """End a session when the pulse is gone or stale, or the parent process has died."""
     seen, since = tray.pulse(), time.monotonic()
     while not over.wait(_LOOK_SECONDS):

@@ -26,13 +26,13 @@ def mint(
     Named developers of a deployment serve nothing, and only a server's certificate is valid for a server.
     """
     until = datetime.now(UTC) + valid
-    authority = Authority.new(run, until)
+    authority = RunAuthority.new(run, until)
     minted = {party: authority.issue(run, party, until=until) for party in parties}
     return minted | {f"developer-{name}": authority.issue(run, "developer", name, until=until) for name in developers}
 
 
 @dataclass(frozen=True)
-class Authority:
+class RunAuthority:
     """A certificate authority; ``pem`` is its certificate, then any certificates behind it, as the parties get them."""
 
     pem: str

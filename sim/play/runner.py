@@ -25,7 +25,7 @@ from sim.scenarios.sweep import Sweep
 
 
 @dataclass(frozen=True)
-class Run:
+class FinishedRun:
     """A run that was played to its end.
 
     ``left_out`` are the rows of its tables that were in no deal; ``failures`` are the trials that plug-ins ended.
@@ -56,7 +56,7 @@ class Means:
     shard: Shard = WHOLE
 
 
-def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], means: Means = Means()) -> Run:
+def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], means: Means = Means()) -> FinishedRun:
     """Check a scenario's data, and play every unfinished trial.
 
     A trial is a function of its cell, its seed and its number: its outcome does not depend on which processes play it.
@@ -71,7 +71,7 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], me
         finished = folder.settle(sweep)
         missing = [turn for turn in means.shard.turns(schedule(sweep)) if turn[2] not in finished]
 
-        def write(trials: Mapping[int, Lines], *, over: bool) -> Run:
+        def write(trials: Mapping[int, Lines], *, over: bool) -> FinishedRun:
             lines: list[Line] = [*chain.from_iterable(trials.values())]
             result = folder.write_result(
                 sweep,
@@ -83,7 +83,7 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], me
                 programs=means.programs,
                 shard=means.shard,
             )
-            return Run(folder.path, lines, result["summary"], left_out or (), folder.failures())
+            return FinishedRun(folder.path, lines, result["summary"], left_out or (), folder.failures())
 
         def begin() -> None:
             nonlocal left_out

@@ -15,11 +15,11 @@ import grpc
 
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from fairwall.rpc import confine, kernels, server
-from fairwall.rpc.recorder import Recorder, Recording
+from fairwall.rpc.recorder import Recording, TranscriptRecorder
 from sim.games import GAMES
 from sim.games.game import Dealer
 from sim.games.referee import Referee
-from sim.games.table import PluginFailed, Table
+from sim.games.table import GameTable, PluginFailed
 from sim.play import keys
 from sim.play.faults import Injector
 from sim.play.launch import ConfinementMissing, Plugged, Start, launch
@@ -41,7 +41,7 @@ def play_turns(
     on_start: Callable[[str, dict[str, Any]], None] = lambda *_: None,
     injector: Injector | None = None,
     start: Start | None = None,
-    table: Table | None = None,
+    table: GameTable | None = None,
     keep: Callable[[int, Lines], None] | None = None,
 ) -> None:
     """Start the parties and play trials of a run, each with its number in its cell and in the run.
@@ -54,7 +54,7 @@ def play_turns(
     One of several parallel sessions gets a ``table``, through which another thread can end it, and ``keep``, which gets
     each trial's number and lines instead of ``trials.jsonl``.
     """
-    table, start = table or Table(), start or Start()
+    table, start = table or GameTable(), start or Start()
     turns, failed = iter(turns), list[Mapping[str, Any]]()
     playing: Turn | None = None
     finished = 0
@@ -91,7 +91,7 @@ def _play_together(
     on_start: Callable[[str, dict[str, Any]], None],
     injector: Injector | None,
     start: Start,
-    table: Table,
+    table: GameTable,
     keep: Callable[[int, Lines], None] | None,
 ) -> None:
     own = confine.guard()
@@ -177,7 +177,7 @@ def require_layers(sweep: Sweep, layers: Mapping[str, Sequence[Mapping[str, Any]
 
 def _record(
     sweep: Sweep, folder: RunFolder, name: str, layers: Sequence[confine.Layer]
-) -> tuple[Recording, Recorder] | tuple[None, None]:
+) -> tuple[Recording, TranscriptRecorder] | tuple[None, None]:
     """Open the referee's transcript, under the first number that no parties of this run have recorded under."""
     mode = sweep.scenario.scenario.record
     if mode == "none":
@@ -185,5 +185,5 @@ def _record(
     for number in itertools.count(1):
         recording = Recording(folder.path / "transcript", str(number), mode, name)
         with contextlib.suppress(FileExistsError):
-            return recording, Recorder(recording.path("referee"), folder.run, "referee", name, mode, layers)
+            return recording, TranscriptRecorder(recording.path("referee"), folder.run, "referee", name, mode, layers)
     raise AssertionError("there is always a next number")

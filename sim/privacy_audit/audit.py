@@ -13,17 +13,17 @@ from compliance.mechanisms.mechanism import Mechanism
 from fairwall.errors import UserError
 from sim.privacy_audit.by_group import GroupCounts, GroupMechanism
 from sim.privacy_audit.catalogue import PrivacyAuditError, Setting
-from sim.privacy_audit.greybox import Fault, faults
+from sim.privacy_audit.greybox import NoiseFault, faults
 from sim.privacy_audit.pairs import stratum_sizes, worst_pairs
-from sim.privacy_audit.sampling import Evidence, lower_bound
-from sim.privacy_audit.subject import Batches, Subject
+from sim.privacy_audit.sampling import SampledLoss, lower_bound
+from sim.privacy_audit.subject import AuditedSession, Batches
 
 _ROUNDING = 1e-9
 """Relative tolerance for an exact loss above the claim: both are computed in float64."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PrivacyVerdict:
     """The result of a privacy audit of a subject, in one setting.
 
     `claimed` is the loss claimed for a session, at `delta`. `exact` is the true loss at that delta, the worst over all
@@ -39,8 +39,8 @@ class Verdict:
     exact: float | None
     exact_counts: tuple[int, int] | None
     level: float
-    evidence: Evidence | None
-    faults: tuple[Fault, ...] | None = None
+    evidence: SampledLoss | None
+    faults: tuple[NoiseFault, ...] | None = None
 
     @property
     def accused_by_law(self) -> bool:
@@ -65,7 +65,7 @@ class Verdict:
 
 def audit(
     name: str,
-    subject: Subject,
+    subject: AuditedSession,
     setting: Setting,
     level: float,
     samples: int,
@@ -73,7 +73,7 @@ def audit(
     on_look: Callable[[int, float], None] = lambda _look, _lower: None,
     *,
     is_sampled: bool = True,
-) -> Verdict:
+) -> PrivacyVerdict:
     """Audit the privacy of a subject from `catalogue.prepare`, or of the caller's own; `name` is for the verdict.
 
     `level` is the family-wise probability of accusing a sound subject in this audit, `samples` the most sessions on one
@@ -89,7 +89,7 @@ def audit(
         evidence = lower_bound(subject, pairs, level, samples, generator, on_look) if is_sampled else None
         claim = subject.claim
         exact, counts = (worst[0], worst[1:]) if worst else (None, None)
-        return Verdict(name, setting, claim.epsilon, claim.delta, exact, counts, level, evidence, found)
+        return PrivacyVerdict(name, setting, claim.epsilon, claim.delta, exact, counts, level, evidence, found)
 
 
 @contextmanager
@@ -105,14 +105,14 @@ def _explained(name: str) -> Iterator[None]:
         raise PrivacyAuditError(f"{name} {what} ({place.filename}:{place.lineno})") from error
 
 
-def _mechanism(subject: Subject) -> Mechanism | None:
+def _mechanism(subject: AuditedSession) -> Mechanism | None:
     """Return the mechanism for the grey-box test; None for a service of several requests."""
     if isinstance(subject, GroupCounts):
         return GroupMechanism(subject)
     return subject.mechanism if isinstance(subject, Batches) else None
 
 
-def worst_loss(subject: Subject, metric: str, n: int, queries: int) -> tuple[float, int, int] | None:
+def worst_loss(subject: AuditedSession, metric: str, n: int, queries: int) -> tuple[float, int, int] | None:
     """Return the largest loss over all neighbouring counts, and its counts (n0, n1); None if it is not known."""
     worst: tuple[float, int, int] | None = None
     for size in stratum_sizes(metric, n):

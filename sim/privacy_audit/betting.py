@@ -33,7 +33,7 @@ _TOGETHER = 256
 
 
 @dataclass(frozen=True)
-class Counts:
+class EventCounts:
     """Number of times that an event happened, or is expected to, in `sessions` sessions on each of two data sets."""
 
     hits: float
@@ -41,7 +41,7 @@ class Counts:
     sessions: int
 
     @classmethod
-    def expected(cls, rates: tuple[float, float], sessions: int) -> Counts:
+    def expected(cls, rates: tuple[float, float], sessions: int) -> EventCounts:
         """Return the counts expected at these rates in `sessions` sessions, at least 1."""
         return cls(rates[0] * sessions, rates[1] * sessions, sessions)
 
@@ -54,7 +54,7 @@ class Bets:
     delta: float
     _bets: list[tuple[float, NDArray[np.int64]]] = field(default_factory=list)
 
-    def place(self, here: NDArray[np.bool_], there: NDArray[np.bool_], counts: Counts) -> Counts:
+    def place(self, here: NDArray[np.bool_], there: NDArray[np.bool_], counts: EventCounts) -> EventCounts:
         """Bet on an event in fresh sessions; return its counts with these sessions added.
 
         `here` and `there`, shape (sessions,), indicate the event in each session on the data set and on the neighbour;
@@ -65,7 +65,7 @@ class Bets:
             table = np.bincount(2 * x.astype(np.int64) + y, minlength=4)
             rates = counts.hits / counts.sessions, counts.neighbour_hits / counts.sessions
             self._bets.append((stake(*rates, self.epsilon, self.delta), table))
-            counts = Counts(
+            counts = EventCounts(
                 counts.hits + np.count_nonzero(x),
                 counts.neighbour_hits + np.count_nonzero(y),
                 counts.sessions + len(x),

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from compliance.answers.group_noise import balanced_noise, ball_noise
 from compliance.answers.groups import released
 from compliance.ledger.accountant import Loss, pure
-from compliance.mechanisms.mechanism import Guarantee, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Guarantee, MechanismAnswer
 from compliance.noise.sampling import Noise, Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1 import group_service_pb2 as wire
@@ -30,8 +30,8 @@ from fairwall.laws.ball import Ball
 from fairwall.laws.groups import SUM_STEP, noise_rate
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.v1.array_pb2 import Array
-from sim.privacy_audit.recorded import Recorder
-from sim.privacy_audit.subject import Claim, Subject
+from sim.privacy_audit.recorded import NoiseRecorder
+from sim.privacy_audit.subject import AuditedSession, PrivacyClaim
 
 _ATTRIBUTE = Attribute("group", ("0", "1", "2"))
 
@@ -51,7 +51,7 @@ _SILENT: Any = _Silent()
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """A request for the selected people and the score sums of each group: a `Subject`.
+    """A request for the selected people and the score sums of each group: a `AuditedSession`.
 
     A person who changes group changes two counts and two sums. With ``one-count`` the noise covers one of them:
     arrivals are counted, departures are not. With ``own-size`` each row of a ball has its own size T.
@@ -63,16 +63,16 @@ class GroupCounts:
     fault: Literal["one-count", "own-size"] | None
 
     @property
-    def claim(self) -> Claim:
-        """See `Subject.claim`."""
-        return Claim(self.epsilon, 0.0)
+    def claim(self) -> PrivacyClaim:
+        """See `AuditedSession.claim`."""
+        return PrivacyClaim(self.epsilon, 0.0)
 
     def refuses(self, metric: str) -> str | None:
-        """See `Subject.refuses`. Metrics with labels would only add strata."""
+        """See `AuditedSession.refuses`. Metrics with labels would only add strata."""
         return None if metric == "sp" else f"{self.name} does not answer metric {metric}"
 
     def loss(self, _metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
-        """See `Subject.loss`: some models move all by the maximum. Separate tables cost about as much as one."""
+        """See `AuditedSession.loss`: some models move all by the maximum. Separate tables cost about as much as one."""
         if n0 + n1 < 3:
             return 0.0
         if self.told == "rows":
@@ -81,8 +81,8 @@ class GroupCounts:
         half = self._offered / 2
         return 2 * noise_rate(half) + queries * noise_rate(half / queries, 1 / SUM_STEP) / SUM_STEP
 
-    def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
-        """See `Subject.sessions`."""
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """See `AuditedSession.sessions`."""
         noise, drawn = Seeded(generator), []
         for exact, law, unit in self._parts(self.release(question, _SILENT)):
             rows, groups = exact.shape
@@ -93,8 +93,10 @@ class GroupCounts:
             drawn.append(((exact / unit + of_all) * unit).reshape(count, -1))
         return np.hstack(drawn)
 
-    def log_ratio(self, first: Question, second: Question, transcripts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Subject.log_ratio`: up to a constant, log-densities are -rate |noise|, or -rate T for a ball."""
+    def log_ratio(
+        self, first: BatchQuestion, second: BatchQuestion, transcripts: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """See `AuditedSession.log_ratio`: up to a constant, log-densities are -rate |noise|, or -rate T for a ball."""
         here, there = (self._parts(self.release(question, _SILENT)) for question in (first, second))
         found, at = np.zeros(len(transcripts)), 0
         for (exact, law, unit), (other, _, _) in zip(here, there, strict=True):
@@ -108,7 +110,7 @@ class GroupCounts:
             at += exact.size
         return found
 
-    def release(self, question: Question, noise: Noise) -> wire.GroupRelease:
+    def release(self, question: BatchQuestion, noise: Noise) -> wire.GroupRelease:
         """Return the release of the service's own function."""
         records = question.records
         groups = records.turned(np.zeros(records.people, np.bool_))
@@ -165,7 +167,9 @@ class GroupMechanism:
         """See `Mechanism.cost`."""
         return pure(epsilon)
 
-    def release(self, question: Question, _facts: object, epsilon: float, _delta: float, noise: Any) -> Release:
+    def release(
+        self, question: BatchQuestion, _facts: object, epsilon: float, _delta: float, noise: Any
+    ) -> MechanismAnswer:
         """Return the whole release, as bytes. See `Mechanism.release`."""
 
         def of_table(_: Noise, rate: float, rows: int, groups: int) -> _Added:
@@ -176,14 +180,14 @@ class GroupMechanism:
 
         with patch.multiple("compliance.answers.groups", balanced_noise=of_table, ball_noise=of_ball):
             told = replace(self.subject, epsilon=epsilon).release(question, noise)
-        return Release(np.frombuffer(told.SerializeToString(deterministic=True), np.uint8).astype(np.float64))
+        return MechanismAnswer(np.frombuffer(told.SerializeToString(deterministic=True), np.uint8).astype(np.float64))
 
 
 @dataclass(frozen=True)
 class _Added:
     """Noise by group, recorded with the counts it is added to."""
 
-    recorder: Recorder
+    recorder: NoiseRecorder
     kind: Literal["balanced", "ball"]
     rate: float
     reaches: tuple[int, ...]
@@ -207,6 +211,6 @@ def _size(parts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def group_counts(
     form: Literal["tables", "rows"], fault: Literal["one-count", "own-size"] | None = None
-) -> Callable[[str, float], Subject]:
+) -> Callable[[str, float], AuditedSession]:
     """Return the maker of a subject that counts by group."""
     return lambda name, epsilon: GroupCounts(name, epsilon, form, fault)

@@ -18,7 +18,7 @@ from sim.privacy_audit.by_group import group_counts
 from sim.privacy_audit.exact import LAWS, exact_loss
 from sim.privacy_audit.foreign import load
 from sim.privacy_audit.pairs import least_people
-from sim.privacy_audit.subject import Batches, Subject
+from sim.privacy_audit.subject import AuditedSession, Batches
 
 Kind = Literal["mechanism", "broken twin", "sound sibling"]
 
@@ -44,7 +44,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A named subject, with one line about its fault or merit, and a setting in which a twin's fault shows."""
 
     about: str
@@ -63,116 +63,128 @@ class BelievedVerdicts(PassFail):
         """Return None: nothing is refused."""
 
 
-_BUILT: Mapping[Kind, Mapping[str, Entry]] = {
+_BUILT: Mapping[Kind, Mapping[str, CatalogueEntry]] = {
     "broken twin": {
-        "abs-half": Entry(
+        "abs-half": CatalogueEntry(
             "Laplace noise on |SP| as if it moved by 1/2 (Theorem 6)",
             twins.additive("laplace", "half-laplace", "abs_sp"),
             Setting("abs_sp", n=4, queries=1),
         ),
-        "eo-all-people": Entry(
+        "eo-all-people": CatalogueEntry(
             "Laplace noise on EO from n, not the label-1 count (Thm 5)",
             twins.additive("laplace", "all-people-laplace", "eo"),
             Setting("eo", n=12, queries=1),
         ),
-        "larger-groups": Entry(
+        "larger-groups": CatalogueEntry(
             "Laplace noise for groups of two and more, where one has one",
             twins.additive("laplace", "larger-groups-laplace"),
             Setting(queries=1),
         ),
-        "conceal-printed": Entry(
+        "conceal-printed": CatalogueEntry(
             "Conceal with S as printed, not smooth at N0 = 1 (Theorem 7)",
             twins.additive("cauchy", "printed-conceal", "sp"),
             Setting("sp", n=100, queries=25, epsilon=5.0),
         ),
-        "noise-reused": Entry("the same noise for two requests", twins.service(twins.TwoRequests, broken=True)),
-        "seed-known": Entry(
+        "noise-reused": CatalogueEntry(
+            "the same noise for two requests", twins.service(twins.TwoRequests, broken=True)
+        ),
+        "seed-known": CatalogueEntry(
             "noise from a seed that the developer knows", twins.service(twins.GuessedSeed, broken=True)
         ),
-        "budget-forgotten": Entry(
+        "budget-forgotten": CatalogueEntry(
             "a budget that a restart fills up again", twins.service(twins.Restarted, broken=True)
         ),
-        "counts-free-size": Entry(
+        "counts-free-size": CatalogueEntry(
             "noisy counts that take no share of epsilon for N0",
-            twins.known(twins.Counts, "free-size"),
+            twins.known(twins.BrokenCounts, "free-size"),
             Setting(queries=1),
         ),
-        "counts-low-bits": Entry(
-            "noisy counts, with a public sum added up from secret ones", twins.unknown(twins.Counts, "low-bits")
+        "counts-low-bits": CatalogueEntry(
+            "noisy counts, with a public sum added up from secret ones", twins.unknown(twins.BrokenCounts, "low-bits")
         ),
-        "cube-step-forgotten": Entry(
+        "cube-step-forgotten": CatalogueEntry(
             "noise from a cube, the grid's step forgotten", twins.known(twins.Cube, "step"), Setting(queries=1)
         ),
-        "cells-free-size": Entry(
+        "cells-free-size": CatalogueEntry(
             "noise on cells that takes no share of epsilon for N0",
             twins.known(twins.Cells, "free-size"),
             Setting(queries=1),
         ),
-        "cells-by-group": Entry(
+        "cells-by-group": CatalogueEntry(
             "noise on cells that are cut by the protected attribute",
             twins.known(twins.Cells, "by-group"),
             Setting(queries=1),
         ),
-        "group-one-count": Entry(
+        "group-one-count": CatalogueEntry(
             "counts by group, noise for one count that moves, not two",
             group_counts("tables", "one-count"),
             Setting(n=6, queries=1),
         ),
-        "group-own-size": Entry(
+        "group-own-size": CatalogueEntry(
             "rows of counts by group, each with a size of its own",
             group_counts("rows", "own-size"),
             Setting(n=6, queries=1),
         ),
-        "sparse-silent": Entry("sparse vector without noise on the gaps", twins.unknown(twins.SparseVector, "silent")),
-        "sparse-endless": Entry(
+        "sparse-silent": CatalogueEntry(
+            "sparse vector without noise on the gaps", twins.unknown(twins.BrokenSparseVector, "silent")
+        ),
+        "sparse-endless": CatalogueEntry(
             "sparse vector that goes on after its answer",
-            twins.unknown(twins.SparseVector, "endless"),
+            twins.unknown(twins.BrokenSparseVector, "endless"),
             Setting(queries=60),
         ),
-        "noise-short": Entry(
+        "noise-short": CatalogueEntry(
             "Laplace noise, a tenth too little",
             twins.unknown(twins.Additive, "laplace", twins.SCALES["short-laplace"], None),
             Setting(queries=1),
         ),
-        "noise-local": Entry(
+        "noise-local": CatalogueEntry(
             "Laplace noise on the local sensitivity, which is secret",
             twins.unknown(twins.Additive, "laplace", twins.SCALES["local-laplace"], None),
         ),
-        "silent-few": Entry("no answer where a group has fewer than three people", twins.unknown(twins.Seldom, "few")),
-        "exact-seldom": Entry("no noise in one session of 200", twins.unknown(twins.Seldom, "exact")),
-        "flip-single": Entry("permute-and-flip without the factor of 2", twins.unknown(twins.PermuteAndFlip, "single")),
-        "verdicts-exact": Entry(
+        "silent-few": CatalogueEntry(
+            "no answer where a group has fewer than three people", twins.unknown(twins.Seldom, "few")
+        ),
+        "exact-seldom": CatalogueEntry("no noise in one session of 200", twins.unknown(twins.Seldom, "exact")),
+        "flip-single": CatalogueEntry(
+            "permute-and-flip without the factor of 2", twins.unknown(twins.PermuteAndFlip, "single")
+        ),
+        "verdicts-exact": CatalogueEntry(
             "whether a gap passes, without noise: it is only a bit",
             lambda _, epsilon: Batches(BelievedVerdicts(threshold=0.3), epsilon, 0.0),
             Setting(n=6, queries=1),
         ),
     },
     "mechanism": {
-        "group-counts": Entry("claims epsilon", group_counts("tables")),
-        "group-rows": Entry("claims epsilon", group_counts("rows")),
+        "group-counts": CatalogueEntry("claims epsilon", group_counts("tables")),
+        "group-rows": CatalogueEntry("claims epsilon", group_counts("rows")),
     },
     "sound sibling": {
-        "plain-laplace": Entry(
+        "plain-laplace": CatalogueEntry(
             "Laplace noise from the right sensitivity and the right people",
             twins.additive("laplace", "right-laplace"),
         ),
-        "plain-conceal": Entry(
+        "plain-conceal": CatalogueEntry(
             "Conceal with the smooth S",
             twins.additive("cauchy", "right-conceal"),
             Setting("sp", n=100, queries=25, epsilon=5.0),
         ),
-        "noise-fresh": Entry("new noise for each of two requests", twins.service(twins.TwoRequests, broken=False)),
-        "seed-secret": Entry("noise from a seed that nobody guesses", twins.service(twins.GuessedSeed, broken=False)),
-        "budget-kept": Entry("a budget that survives a restart", twins.service(twins.Restarted, broken=False)),
-        "cube-whole": Entry("noise from a cube for whole steps of its grid", twins.known(twins.Cube, None)),
-        "cells-paid": Entry("noise on cells that pays for N0", twins.known(twins.Cells, None)),
-        "counts-paid": Entry("noisy counts that pay for N0", twins.known(twins.Counts, None)),
-        "silent-seldom": Entry(
+        "noise-fresh": CatalogueEntry(
+            "new noise for each of two requests", twins.service(twins.TwoRequests, broken=False)
+        ),
+        "seed-secret": CatalogueEntry(
+            "noise from a seed that nobody guesses", twins.service(twins.GuessedSeed, broken=False)
+        ),
+        "budget-kept": CatalogueEntry("a budget that survives a restart", twins.service(twins.Restarted, broken=False)),
+        "cube-whole": CatalogueEntry("noise from a cube for whole steps of its grid", twins.known(twins.Cube, None)),
+        "cells-paid": CatalogueEntry("noise on cells that pays for N0", twins.known(twins.Cells, None)),
+        "counts-paid": CatalogueEntry("noisy counts that pay for N0", twins.known(twins.BrokenCounts, None)),
+        "silent-seldom": CatalogueEntry(
             "no answer in one session of 50, whatever the records", twins.unknown(twins.Seldom, None)
         ),
-        "flip-twice": Entry("permute-and-flip with its factor", twins.unknown(twins.PermuteAndFlip, None)),
-        "sparse-once": Entry(
-            "sparse vector that stops at its answer", twins.unknown(twins.SparseVector, None), Setting(queries=4)
+        "flip-twice": CatalogueEntry("permute-and-flip with its factor", twins.unknown(twins.PermuteAndFlip, None)),
+        "sparse-once": CatalogueEntry(
+            "sparse vector that stops at its answer", twins.unknown(twins.BrokenSparseVector, None), Setting(queries=4)
         ),
     },
 }
@@ -206,7 +218,7 @@ def prepare(
     epsilon: float | None = None,
     delta: float | None = None,
     batches: int | None = None,
-) -> tuple[Subject, Setting]:
+) -> tuple[AuditedSession, Setting]:
     """Return a subject and its setting, changed by the arguments that are not None.
 
     A name with a colon is that of the user's own mechanism, see `foreign.load`.
@@ -252,7 +264,7 @@ def _default(name: str) -> Setting:
     return Setting(epsilon=0.9, delta=_DELTA) if MECHANISMS[name].guarantee == "approximate" else Setting()
 
 
-def _make(name: str, setting: Setting) -> Subject:
+def _make(name: str, setting: Setting) -> AuditedSession:
     if name in _NAMED:
         if setting.delta:
             raise PrivacyAuditError(f"delta: {name} claims epsilon alone")

@@ -15,25 +15,25 @@ from typing import TypeAlias
 import numpy as np
 
 from compliance.mechanisms.mechanism import Mechanism
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Law
+from fairwall.laws.noise import NoiseDistribution
 from fairwall.laws.sensitivity import flip_sensitivity
 from fairwall.laws.standings import SHRUNK, choose
 
-ExactLoss: TypeAlias = Callable[[Batch, int], float]
+ExactLoss: TypeAlias = Callable[[NoiseInputs, int], float]
 """Loss of a batch, given the size of the whole data set: the least epsilon, at delta, against all neighbours."""
 
-NoiseLaw: TypeAlias = Callable[[Batch, int], Law]
+NoiseLaw: TypeAlias = Callable[[NoiseInputs, int], NoiseDistribution]
 """Distribution of the independent noise on each answer of a batch, given the size of the whole data set."""
 
 
-def _loss(loss: Callable[[Batch], float]) -> ExactLoss:
+def _loss(loss: Callable[[NoiseInputs], float]) -> ExactLoss:
     return lambda batch, _: loss(batch)
 
 
-def _noise(error: Callable[[Batch], Law | None]) -> NoiseLaw:
-    def law(batch: Batch, _: int) -> Law:
+def _noise(error: Callable[[NoiseInputs], NoiseDistribution | None]) -> NoiseLaw:
+    def law(batch: NoiseInputs, _: int) -> NoiseDistribution:
         found = error(batch)
         assert found is not None
         return found
@@ -41,7 +41,7 @@ def _noise(error: Callable[[Batch], Law | None]) -> NoiseLaw:
     return law
 
 
-def _recommended_loss(batch: Batch, everybody: int) -> float:
+def _recommended_loss(batch: NoiseInputs, everybody: int) -> float:
     chosen = choose(batch.metric, batch.people, batch.queries, batch.epsilon, batch.delta).removesuffix(SHRUNK)
     return EXACT[chosen](batch, everybody)
 
@@ -86,7 +86,7 @@ def numeric_loss(law: NoiseLaw) -> ExactLoss:
     miss a peak, so this is a lower bound; it is close because noise distributions are smooth.
     """
 
-    def loss(batch: Batch, everybody: int) -> float:
+    def loss(batch: NoiseInputs, everybody: int) -> float:
         here, losses = law(batch, everybody), [0.0]
         for other_n0, leaving in neighbours(batch.n0, batch.n1):
             there = law(replace(batch, n0=other_n0, n1=batch.people - other_n0), everybody)
@@ -107,7 +107,7 @@ def neighbours(n0: int, n1: int) -> Iterator[tuple[int, int]]:
         yield n0 + 1, n1
 
 
-def _log_ratio(here: Law, there: Law, shift: float) -> float:
+def _log_ratio(here: NoiseDistribution, there: NoiseDistribution, shift: float) -> float:
     # Fine around both locations, and wide enough to include the tails.
     near = np.linspace(-3.0, 3.0, 2001)
     far = np.geomspace(3.0, 1e6, 400)

@@ -18,10 +18,10 @@ from typing import Any, cast
 import numpy as np
 
 from compliance.ledger.accountant import Loss, pure
-from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Mechanism, MechanismAnswer
 from compliance.mechanisms.promise import require_budget
 from compliance.noise.sampling import Noise
-from sim.privacy_audit.rows import Rows
+from sim.privacy_audit.rows import SessionNoise
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,18 @@ class Foreign:
         require_budget(epsilon, delta)
         return pure(epsilon, delta)
 
-    def release(self, question: Question, _facts: Facts, epsilon: float, _delta: float, noise: Noise) -> Release:
+    def release(
+        self, question: BatchQuestion, _facts: Facts, epsilon: float, _delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """Return the function's answers; raise ValueError unless they are one number per model."""
         records = question.records
         attributes = records.turned(np.zeros(records.people, np.bool_))
         answered = self.function(question.predictions.copy(), records.labels.copy(), attributes, epsilon, noise)
         values = np.asanyarray(answered, np.float64)
         shape, due = values.shape, (question.queries,)
-        if shape != due and not (isinstance(values, Rows) and shape[1:] == due):
+        if shape != due and not (isinstance(values, SessionNoise) and shape[1:] == due):
             raise ValueError(f"must answer with one number a model, shape {due}, not {shape}")
-        return Release(values)
+        return MechanismAnswer(values)
 
 
 def load(target: str) -> Mechanism:

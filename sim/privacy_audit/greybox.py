@@ -42,11 +42,11 @@ from numpy.typing import NDArray
 from compliance.ledger.accountant import FREE, Loss
 from compliance.mechanisms import mechanism as mechanism_module
 from compliance.mechanisms import promise
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Release, Reusable
+from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, MechanismAnswer, Reusable
 from compliance.noise.sampling import Seeded
 from sim.privacy_audit import foreign, recorded
-from sim.privacy_audit.pairs import Pair
-from sim.privacy_audit.recorded import NUMBERS, Call, Choose, Coins, Place, Recorder, costs, replayed, steered
+from sim.privacy_audit.pairs import NeighbourPair
+from sim.privacy_audit.recorded import NUMBERS, Choose, Coins, NoiseCall, NoiseRecorder, Place, costs, replayed, steered
 
 ABOUT = {
     "branch": "what is drawn depends on the secret",
@@ -69,7 +69,7 @@ _DRAWS = 3
 
 
 @dataclass(frozen=True)
-class Fault:
+class NoiseFault:
     """A fault: its kind (a key of `ABOUT`), its line, and the first neighbours that showed it.
 
     `places` is the line and, for a call of the noise, the lines that led there. `batch` counts the session's batches
@@ -94,9 +94,9 @@ class Fault:
 class _Run:
     """One run of a batch: its release or exception, the bits of that, and the calls of the noise."""
 
-    release: Release | Exception
+    release: MechanismAnswer | Exception
     image: Any
-    calls: list[Call]
+    calls: list[NoiseCall]
 
     def is_repeated_by(self, other: _Run) -> bool:
         """Return whether another run is identical."""
@@ -109,7 +109,7 @@ class _Batch:
     """A batch put to a mechanism about one of two neighbours, with the facts bought before."""
 
     mechanism: Mechanism
-    pair: Pair
+    pair: NeighbourPair
     facts: Facts
     epsilon: float
     delta: float
@@ -118,7 +118,7 @@ class _Batch:
 
     def run(self, choose: Choose, *, other: bool = False) -> _Run:
         question = self.pair.second if other else self.pair.first
-        recorder = Recorder(Seeded(np.random.default_rng(self.draw)), choose)
+        recorder = NoiseRecorder(Seeded(np.random.default_rng(self.draw)), choose)
         try:
             release = self.mechanism.release(question, self.facts, self.epsilon, self.delta, recorder)
             joint = release.joint and release.joint(_DRAWS, np.random.default_rng(0))
@@ -139,17 +139,19 @@ class _Batch:
             return FREE
         return self.mechanism.cost(self.epsilon, self.delta)
 
-    def fault(self, kind: str, places: tuple[Place, ...], cost: float | None = None) -> Fault:
-        return Fault(kind, places, self.pair.about, self.number, cost)
+    def fault(self, kind: str, places: tuple[Place, ...], cost: float | None = None) -> NoiseFault:
+        return NoiseFault(kind, places, self.pair.about, self.number, cost)
 
 
-def faults(mechanism: Mechanism, pairs: Iterable[Pair], epsilon: float, delta: float) -> tuple[Fault, ...]:
+def faults(
+    mechanism: Mechanism, pairs: Iterable[NeighbourPair], epsilon: float, delta: float
+) -> tuple[NoiseFault, ...]:
     """Return a mechanism's faults: one for each kind and line, with the first neighbours that show it.
 
     No fault proves nothing about neighbours that are not in `pairs`. `epsilon` and `delta` are those of each session's
     first batch.
     """
-    found: dict[tuple[str, Place], Fault] = {}
+    found: dict[tuple[str, Place], NoiseFault] = {}
     for pair, (draw, factors) in itertools.product(pairs, enumerate(_SESSIONS)):
         facts = NO_FACTS
         for number, factor in enumerate(factors, start=1):
@@ -169,7 +171,7 @@ def faults(mechanism: Mechanism, pairs: Iterable[Pair], epsilon: float, delta: f
     return tuple(found.values())
 
 
-def _compared(batch: _Batch, first: _Run) -> Fault | None:
+def _compared(batch: _Batch, first: _Run) -> NoiseFault | None:
     """Return the first fault of a batch, or None."""
     tape, own = replayed(first.calls), _folders(batch.mechanism)
     if batch.draw == 0 and batch.number == 1 and not first.is_repeated_by(batch.run(batch.begin())):
@@ -204,7 +206,7 @@ def _by_other_proofs(
 ) -> Iterator[float]:
     """Yield the cost of the draws by each other proof that the module names."""
     yield sum(float(cost) for at, cost in enumerate(spent) if cost and not _is_unread(batch, first, at))
-    assert isinstance(first.release, Release)
+    assert isinstance(first.release, MechanismAnswer)
     told = np.asarray(first.release.values)
     apart = [
         float(np.abs(one.values - two.values).max())
@@ -215,7 +217,7 @@ def _by_other_proofs(
         return
     for sign in (1, -1):
 
-        def raised(at: int, call: Call, sign: int = sign) -> NDArray[Any] | None:
+        def raised(at: int, call: NoiseCall, sign: int = sign) -> NDArray[Any] | None:
             before = first.calls[at]
             if call.kind != "laplace" or not before.is_alike(call):
                 return before.output
@@ -250,7 +252,7 @@ def _other_ways(batch: _Batch, first: _Run, second: _Run) -> float | None:
         losses = [_loss_of_one(batch, first, calls, person, list(itertools.product(*sides))) for person in range(size)]
         if any(loss is not None for loss in losses):
             return min(loss for loss in losses if loss is not None)
-    if not isinstance(first.release, Release) or not isinstance(second.release, Release):
+    if not isinstance(first.release, MechanismAnswer) or not isinstance(second.release, MechanismAnswer):
         return None
     apart = np.asarray(first.release.values) - np.asarray(second.release.values)
     for call, other in zip(first.calls, second.calls, strict=True):
@@ -258,7 +260,7 @@ def _other_ways(batch: _Batch, first: _Run, second: _Run) -> float | None:
         if about and apart.any() and call.kind in NUMBERS and not call.is_rounding:
             moved = [replace(one, output=one.output + apart) if one is call else one for one in first.calls]
             again = batch.run(replayed(moved), other=True)
-            if isinstance(again.release, Release) and np.allclose(again.release.values, first.release.values):
+            if isinstance(again.release, MechanismAnswer) and np.allclose(again.release.values, first.release.values):
                 return math.inf
     return None
 
@@ -274,7 +276,7 @@ def _loss_of_one(
     for way, (other, chances) in itertools.product(ways, enumerate(told)):
         sides = dict(zip(calls, way, strict=True))
 
-        def choose(at: int, call: Call, sides: dict[int, int] = sides) -> NDArray[Any] | None:
+        def choose(at: int, call: NoiseCall, sides: dict[int, int] = sides) -> NDArray[Any] | None:
             output = replayed(first.calls)(at, call)
             if output is not None and at in sides:
                 output = output.copy()
@@ -294,7 +296,7 @@ def _loss_of_one(
     return max(abs(math.log(one / two)) if one and two else math.inf for one, two in either if one or two)
 
 
-def _chance(call: Call, place: int, side: int) -> float:
+def _chance(call: NoiseCall, place: int, side: int) -> float:
     if call.kind == "integers":
         return 1 / float(call.public[1])
     heads = call.scale if call.kind == "bernoulli" else math.exp(-call.values.reshape(-1)[place])
@@ -338,7 +340,7 @@ _AROUND = {Path(str(each.__file__)).resolve() for each in (mechanism_module, pro
 """Files of the code around a mechanism's own."""
 
 
-def _callers(call: Call, folders: frozenset[Path]) -> tuple[Place, ...]:
+def _callers(call: NoiseCall, folders: frozenset[Path]) -> tuple[Place, ...]:
     """Return the lines that called the noise: those in the mechanism's own code, or else the innermost one."""
     return tuple(place for place in call.site if _is_own(place[0], folders)) or call.site[:1]
 
@@ -369,7 +371,7 @@ def _traced(batch: _Batch, folders: frozenset[Path], choose: Choose, *, other: b
             last[frame] = place
         return trace
 
-    def counted(at: int, call: Call) -> NDArray[Any] | None:
+    def counted(at: int, call: NoiseCall) -> NDArray[Any] | None:
         drawn.append(at)
         return choose(at, call)
 
@@ -415,4 +417,4 @@ def _image(value: Any) -> Any:
         return [(str(key), _image(value[key])) for key in sorted(value, key=str)]
     if isinstance(value, list | tuple):
         return [_image(each) for each in value]
-    return _image(list(vars(value).values())) if isinstance(value, Release) else type(value).__name__
+    return _image(list(vars(value).values())) if isinstance(value, MechanismAnswer) else type(value).__name__

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.records.people import STRATUM_MIN, Records
 from fairwall.laws.metric import find_metric
 
@@ -20,12 +20,12 @@ _RANDOM = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class NeighbourPair:
     """Two neighbours with the same question, of one batch, and a description of the pair."""
 
     about: str
-    first: Question = field(repr=False)
-    second: Question = field(repr=False)
+    first: BatchQuestion = field(repr=False)
+    second: BatchQuestion = field(repr=False)
 
 
 def stratum_sizes(metric: str, n: int) -> tuple[int, ...]:
@@ -40,14 +40,14 @@ def least_people(metric: str) -> int:
     return STRATUM_MIN * len(find_metric(metric).strata)
 
 
-def worst_pairs(metric: str, n: int, queries: int, generator: np.random.Generator) -> tuple[Pair, ...]:
+def worst_pairs(metric: str, n: int, queries: int, generator: np.random.Generator) -> tuple[NeighbourPair, ...]:
     """Return the neighbours on which a metric, its noise or both move most, and a few drawn at random.
 
     `n` is the size of the whole data set, at least `least_people`; `queries` is the number of models in the batch.
     """
     if find_metric(metric).binary:
         return _precision(metric, n, queries, generator)
-    pairs: list[Pair] = []
+    pairs: list[NeighbourPair] = []
     for size in stratum_sizes(metric, n):
         for group in (0, 1):
             pairs += _leaving(metric, n, size, queries, group, 2)
@@ -61,7 +61,7 @@ def worst_pairs(metric: str, n: int, queries: int, generator: np.random.Generato
     return tuple(pairs)
 
 
-def _leaving(metric: str, n: int, size: int, queries: int, group: int, leaving: int) -> list[Pair]:
+def _leaving(metric: str, n: int, size: int, queries: int, group: int, leaving: int) -> list[NeighbourPair]:
     """Return pairs in which person 0 leaves a group of `leaving` members."""
     members = np.full(size, 1 - group, dtype=np.uint8)
     members[:leaving] = group
@@ -83,14 +83,14 @@ def _leaving(metric: str, n: int, size: int, queries: int, group: int, leaving: 
     ]
 
 
-def _random(metric: str, n: int, size: int, queries: int, generator: np.random.Generator) -> Pair:
+def _random(metric: str, n: int, size: int, queries: int, generator: np.random.Generator) -> NeighbourPair:
     members = generator.integers(2, size=size, dtype=np.uint8)
     members[:3] = (0, 0, 1)  # so that person 0 can leave
     predictions = generator.random((queries, size))
     return _pair(metric, n, members, predictions, f"{size} people and their predictions drawn at random")
 
 
-def _precision(metric: str, n: int, queries: int, generator: np.random.Generator) -> tuple[Pair, ...]:
+def _precision(metric: str, n: int, queries: int, generator: np.random.Generator) -> tuple[NeighbourPair, ...]:
     """Return pairs for predictive parity; in the worst, with three accepted people, the gap moves from -1/2 to 1/2."""
     protected, labels = np.arange(n, dtype=np.uint8) % 2, np.zeros(n, dtype=np.uint8)
     protected[:3], labels[0] = (0, 0, 1), 1
@@ -105,7 +105,9 @@ def _precision(metric: str, n: int, queries: int, generator: np.random.Generator
     return tuple(pairs)
 
 
-def _pair(metric: str, n: int, members: NDArray[np.uint8], predictions: NDArray[np.float64], about: str) -> Pair:
+def _pair(
+    metric: str, n: int, members: NDArray[np.uint8], predictions: NDArray[np.float64], about: str
+) -> NeighbourPair:
     """Return a pair with `members` first; the others get the other label, alternating groups, and predictions of 0."""
     size = len(members)
     label = find_metric(metric).strata[0]
@@ -126,9 +128,9 @@ def _flipped(
     protected: NDArray[np.uint8],
     predictions: NDArray[np.float64],
     about: str,
-) -> Pair:
+) -> NeighbourPair:
     """Return the pair of a data set and the same one with person 0's attribute flipped."""
     other = protected.copy()
     other[0] = 1 - other[0]
-    first, second = (Question(metric, predictions, Records(labels, who, (metric,))) for who in (protected, other))
-    return Pair(about, first, second)
+    first, second = (BatchQuestion(metric, predictions, Records(labels, who, (metric,))) for who in (protected, other))
+    return NeighbourPair(about, first, second)

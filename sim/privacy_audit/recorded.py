@@ -31,7 +31,7 @@ _XOR = (np.bitwise_xor, np.logical_xor, np.not_equal)
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class NoiseCall:
     """One call of the noise source.
 
     Parameters
@@ -55,7 +55,7 @@ class Call:
         """Whether the call adds no noise: the output is as secret as the input."""
         return self.scale == 0 and self.kind in NUMBERS
 
-    def is_alike(self, other: Call) -> bool:
+    def is_alike(self, other: NoiseCall) -> bool:
         """Return whether another call is the same, up to secret values and a secret scale."""
         return (self.kind, self.public) == (other.kind, other.public)
 
@@ -67,17 +67,17 @@ class Call:
         return np.asarray(np.rint(self.output / step) - np.rint(self.values / step), np.float64)
 
 
-Choose: TypeAlias = Callable[[int, Call], "NDArray[Any] | None"]
+Choose: TypeAlias = Callable[[int, NoiseCall], "NDArray[Any] | None"]
 """Function from a call's number, and the call as drawn, to its output; None keeps the drawn output."""
 
 
 @dataclass(eq=False)
-class Recorder:
+class NoiseRecorder:
     """A noise source that records its calls to another one. See `compliance.noise.sampling.Noise`."""
 
     source: Noise
     choose: Choose = lambda _, __: None
-    calls: list[Call] = field(default_factory=list)
+    calls: list[NoiseCall] = field(default_factory=list)
 
     def _added(self, kind: str, values: NDArray[np.float64], scale: float, step: float, *least: int) -> NDArray[Any]:
         drawn = getattr(self.source, kind)(values, scale, step, *least)
@@ -112,9 +112,9 @@ class Recorder:
         self, kind: str, public: tuple[Any, ...], scale: float, values: NDArray[Any], drawn: NDArray[Any]
     ) -> NDArray[Any]:
         """Record a call, and return its output."""
-        call = Call(kind, public, float(scale), np.array(values), np.array(drawn), _site())
+        call = NoiseCall(kind, public, float(scale), np.array(values), np.array(drawn), _site())
         if not call.is_rounding and (chosen := self.choose(len(self.calls), call)) is not None:
-            call = Call(kind, public, call.scale, call.values, np.array(chosen, drawn.dtype), call.site)
+            call = NoiseCall(kind, public, call.scale, call.values, np.array(chosen, drawn.dtype), call.site)
         self.calls.append(call)
         return call.output.copy()
 
@@ -156,7 +156,7 @@ class Coins(np.ndarray[Any, np.dtype[Any]]):
         return told
 
 
-def replayed(tape: Sequence[Call]) -> Choose:
+def replayed(tape: Sequence[NoiseCall]) -> Choose:
     """Return a chooser that repeats the outputs of another run at the same calls."""
     return lambda at, call: tape[at].output if at < len(tape) and tape[at].is_alike(call) else None
 
@@ -167,7 +167,7 @@ def steered(between: NDArray[np.float64], *, far: bool) -> Choose:
     Only the first `_STEERED` calls are steered, so that a mechanism which draws until something fits can end.
     """
 
-    def choose(at: int, call: Call) -> NDArray[Any] | None:
+    def choose(at: int, call: NoiseCall) -> NDArray[Any] | None:
         if at >= _STEERED:
             return None
         if call.kind in ("bernoulli", "bernoulli_exp"):
@@ -192,7 +192,7 @@ def steered(between: NDArray[np.float64], *, far: bool) -> Choose:
 _STEERED, _FAR = 8, 40.0
 
 
-def costs(first: Sequence[Call], second: Sequence[Call], delta: float) -> NDArray[np.float64]:
+def costs(first: Sequence[NoiseCall], second: Sequence[NoiseCall], delta: float) -> NDArray[np.float64]:
     """Return the epsilon cost of each call, for two runs whose outputs are the same up to a public shift.
 
     The calls must be alike up to secret values and scales. A cost is infinite if no epsilon is enough. Laplace noise of
@@ -216,7 +216,7 @@ def costs(first: Sequence[Call], second: Sequence[Call], delta: float) -> NDArra
     return found
 
 
-def _cost(one: Call, other: Call, delta: float, follows: Call | None) -> float:
+def _cost(one: NoiseCall, other: NoiseCall, delta: float, follows: NoiseCall | None) -> float:
     scales = sorted((one.scale, other.scale))
     moved = scales[0] != scales[1] or not np.array_equal(one.values, other.values)
     if (one.is_rounding and other.is_rounding) or (not moved and np.array_equal(one.output, other.output)):
@@ -264,7 +264,7 @@ def _dilation(ratio: float, size: int, delta: float) -> float:
     return max(narrow, float(gammainccinv(size, delta)) * (ratio - 1) - narrow)
 
 
-def _cost_of_coins(one: Call, other: Call, follows: Call | None) -> float:
+def _cost_of_coins(one: NoiseCall, other: NoiseCall, follows: NoiseCall | None) -> float:
     x, y = one.values, other.values
     if (
         follows is not None

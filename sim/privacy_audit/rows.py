@@ -1,8 +1,8 @@
 """Noise of many sessions at once, one row per session; no number may pass from one session into another.
 
 A mechanism that evaluates `if noise:` or `noise[0]` means its own session's noise. Given the rows of many sessions it
-would use one session's noise for all, and the sessions would depend on each other. `Rows` raises there, and allows only
-arithmetic that treats every row alike.
+would use one session's noise for all, and the sessions would depend on each other. `SessionNoise` raises there, and
+allows only arithmetic that treats every row alike.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class MixedSessionsError(TypeError):
     """A mechanism used many sessions' noise in a way that is valid for a single session only."""
 
 
-class Rows(np.ndarray[Any, Any]):
+class SessionNoise(np.ndarray[Any, Any]):
     """Noise of shape (sessions, ...); numpy operations across the first axis raise `MixedSessionsError`."""
 
     @classmethod
@@ -46,12 +46,12 @@ class Rows(np.ndarray[Any, Any]):
         found = function(*map(_plain, inputs), **{key: _plain(value) for key, value in how.items()})
         if how.get("out") is not None:
             return how["out"][0]
-        rows = [one for one in _all(inputs) if isinstance(one, Rows)]
+        rows = [one for one in _all(inputs) if isinstance(one, SessionNoise)]
         whole = isinstance(found, np.ndarray) and found.shape[:1] == self.shape[:1]
         # Numpy lines shapes up at their ends: unless all have one number of axes, a row could meet another's number.
         if not whole or len({row.ndim for row in rows}) > 1 or any(found.ndim > row.ndim for row in rows):
             raise MixedSessionsError("of another shape")
-        return found.view(Rows)
+        return found.view(SessionNoise)
 
     def __getitem__(self, key: Any) -> Any:
         """Return the same numbers of every session; the first of several indices must be `...` or `:`."""
@@ -61,7 +61,7 @@ class Rows(np.ndarray[Any, Any]):
         found = self.view(np.ndarray)[key]
         if found.shape[:1] != self.shape[:1]:
             raise MixedSessionsError("an index of sessions")
-        return found.view(Rows)
+        return found.view(SessionNoise)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise MixedSessionsError("one session's number")
@@ -77,9 +77,9 @@ def _require_inner(values: Any, axis: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Rows):
+    if isinstance(value, SessionNoise):
         return value.view(np.ndarray)
-    if isinstance(value, (tuple, list)) and any(isinstance(one, Rows) for one in value):
+    if isinstance(value, (tuple, list)) and any(isinstance(one, SessionNoise) for one in value):
         return type(value)(_plain(one) for one in value)
     return value
 

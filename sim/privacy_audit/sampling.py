@@ -17,11 +17,11 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from sim.privacy_audit.betting import Bets, Counts
+from sim.privacy_audit.betting import Bets, EventCounts
 from sim.privacy_audit.events import Event, Score, Vector, learn
 from sim.privacy_audit.intervals import epsilon_bound, reach, share
-from sim.privacy_audit.pairs import Pair
-from sim.privacy_audit.subject import Subject
+from sim.privacy_audit.pairs import NeighbourPair
+from sim.privacy_audit.subject import AuditedSession
 
 Drawn: TypeAlias = tuple[Vector, Vector]
 """Transcripts on the two data sets of a pair."""
@@ -37,7 +37,7 @@ _SLICE = 2048
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SampledLoss:
     """A lower bound on epsilon from sampling, and the event that gave it.
 
     The true epsilon is at least `lower`, unless the family-wise level has failed; `reach` is the largest bound that the
@@ -61,7 +61,7 @@ class Evidence:
 class _Trail:
     """A pair, its transcripts, and the event learned from them."""
 
-    pair: Pair
+    pair: NeighbourPair
     drawn: Drawn
     event: Event
 
@@ -77,13 +77,13 @@ def look_sizes(samples: int) -> list[int]:
 
 
 def lower_bound(
-    subject: Subject,
-    pairs: Sequence[Pair],
+    subject: AuditedSession,
+    pairs: Sequence[NeighbourPair],
     level: float,
     samples: int,
     generator: np.random.Generator,
     on_look: Callable[[int, float], None] = lambda _look, _lower: None,
-) -> Evidence:
+) -> SampledLoss:
     """Return a lower bound on a subject's epsilon at its claimed delta; stop as soon as the bound is above the claim.
 
     `pairs` has at least one pair of neighbours. `level` is the probability of a bound above the true epsilon, over all
@@ -93,10 +93,10 @@ def lower_bound(
     claim = subject.claim
     sizes = look_sizes(samples)
 
-    def draw(pair: Pair, count: int) -> Drawn:
+    def draw(pair: NeighbourPair, count: int) -> Drawn:
         return subject.sessions(pair.first, count, generator), subject.sessions(pair.second, count, generator)
 
-    def taught(pair: Pair, drawn: Drawn) -> _Trail:
+    def taught(pair: NeighbourPair, drawn: Drawn) -> _Trail:
         def known(transcripts: Vector) -> Vector | None:
             return subject.log_ratio(pair.first, pair.second, transcripts)
 
@@ -106,12 +106,12 @@ def lower_bound(
     trails = [taught(pair, draw(pair, FIRST)) for pair in pairs]
     bets = Bets(claim.epsilon, claim.delta)
     sessions = 2 * FIRST * len(trails)
-    best: Evidence | None = None
+    best: SampledLoss | None = None
     for look, trials in enumerate(sizes, start=1):
         trails.sort(key=lambda trail: -trail.event.promise)
         del trails[max(_KEPT, (len(trails) + 2) // 3) :]
         leader = trails[0]
-        counts, drawn = Counts.expected(leader.event.rates, len(leader.drawn[0]) // 4), list[Drawn]()
+        counts, drawn = EventCounts.expected(leader.event.rates, len(leader.drawn[0]) // 4), list[Drawn]()
         hits = neighbour_hits = seen = 0
         while seen < trials and not bets.bound(level / 2) > claim.epsilon:
             drawn.append(draw(leader.pair, min(_SLICE, trials - seen)))
@@ -129,7 +129,7 @@ def lower_bound(
         fresh = [(np.concatenate([here for here, _ in drawn]), np.concatenate([there for _, there in drawn]))]
         if best is None or lower > best.lower:
             words = leader.pair.about, leader.event.words
-            best = Evidence(lower, 0.0, look, sessions, *words, hits, neighbour_hits, seen)
+            best = SampledLoss(lower, 0.0, look, sessions, *words, hits, neighbour_hits, seen)
         on_look(look, best.lower)
         if best.lower > claim.epsilon or look == len(sizes):
             break

@@ -1,10 +1,10 @@
 """Run many sessions of a mechanism at once, through the mechanism's own code.
 
-A mechanism draws its noise from a `compliance.noise.sampling.Noise`. `Many` is a noise source whose draws have one row
-per session, so a mechanism that treats its noise elementwise answers all sessions in one call. A mechanism that
-branches on its noise, or indexes it, cannot: noise comes as `Rows`, which raise there, however rarely the mechanism
-does it. The shortcut is also tested first: sessions from known noise must come out the same, bit for bit, drawn
-together and one by one. If they differ, or if rows raise, all sessions are drawn one by one.
+A mechanism draws its noise from a `compliance.noise.sampling.Noise`. `Many` is a noise source whose draws have one
+row per session, so a mechanism that treats its noise elementwise answers all sessions in one call. A mechanism that
+branches on its noise, or indexes it, cannot: noise comes as `SessionNoise`, which raise there, however rarely the
+mechanism does it. The shortcut is also tested first: sessions from known noise must come out the same, bit for bit,
+drawn together and one by one. If they differ, or if rows raise, all sessions are drawn one by one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from functools import partialmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import Mechanism, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Mechanism, MechanismAnswer
 from compliance.noise.sampling import Noise, Seeded
-from sim.privacy_audit.rows import MixedSessionsError, Rows
+from sim.privacy_audit.rows import MixedSessionsError, SessionNoise
 
 _TRIED_TOGETHER = 16
 NO_ANSWER = -(2.0**60)
@@ -30,7 +30,7 @@ _AT_ONCE = 2**21
 
 def releases(
     mechanism: Mechanism,
-    question: Question,
+    question: BatchQuestion,
     epsilon: float,
     delta: float,
     sessions: int,
@@ -42,14 +42,14 @@ def releases(
     A session asks the question `batches` times; each time the mechanism receives the facts that it has sold before.
     """
 
-    def release(noise: Noise) -> Release:
+    def release(noise: Noise) -> MechanismAnswer:
         values: list[NDArray[np.float64]] = []
         facts: dict[str, NDArray[np.float64]] = {}
         for _ in range(batches):
             answer = mechanism.release(question, facts, epsilon, delta, noise)
             values.append(answer.values)
             facts = {**facts, **answer.facts}
-        return Release(np.concatenate(values, axis=-1), facts)
+        return MechanismAnswer(np.concatenate(values, axis=-1), facts)
 
     if _works_together(release):
         most = max(_TRIED_TOGETHER, _AT_ONCE // len(question.predictions))
@@ -61,7 +61,7 @@ def releases(
     return np.array([_flat(release(Seeded(generator)), ()) for _ in range(sessions)])
 
 
-def _works_together(release: Callable[[Noise], Release]) -> bool:
+def _works_together(release: Callable[[Noise], MechanismAnswer]) -> bool:
     def noises() -> list[Noise]:
         return [Seeded(np.random.default_rng(seed)) for seed in range(_TRIED_TOGETHER)]
 
@@ -73,7 +73,7 @@ def _works_together(release: Callable[[Noise], Release]) -> bool:
     return np.array_equal(apart, together)
 
 
-def _flat(release: Release, sessions: tuple[int, ...]) -> NDArray[np.float64]:
+def _flat(release: MechanismAnswer, sessions: tuple[int, ...]) -> NDArray[np.float64]:
     parts = [np.asarray(release.values), *(np.asarray(release.facts[name]) for name in sorted(release.facts))]
     flat = np.concatenate([np.reshape(part, (*sessions, -1)) for part in parts], axis=-1, dtype=np.float64)
     return np.nan_to_num(flat, copy=False, nan=NO_ANSWER, posinf=2.0**61, neginf=-(2.0**61))
@@ -89,9 +89,9 @@ class Many:
     generator: np.random.Generator
     sessions: int
 
-    def _independent(self, draw: str, values: NDArray[np.float64], scale: float, step: float) -> Rows:
+    def _independent(self, draw: str, values: NDArray[np.float64], scale: float, step: float) -> SessionNoise:
         rows = self._rows(values)
-        return Rows.of(getattr(self._one, draw)(rows.ravel(), scale, step).reshape(rows.shape))
+        return SessionNoise.of(getattr(self._one, draw)(rows.ravel(), scale, step).reshape(rows.shape))
 
     laplace = partialmethod(_independent, "laplace")
     gaussian = partialmethod(_independent, "gaussian")
@@ -99,23 +99,23 @@ class Many:
 
     def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
         """See `Noise.cube`."""
-        return Rows.of(self._one.cubes(np.asarray(self._rows(values)), scale, step, least))
+        return SessionNoise.of(self._one.cubes(np.asarray(self._rows(values)), scale, step, least))
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """See `Noise.bernoulli`."""
-        return Rows.of(self._one.bernoulli(probability, self.sessions * size).reshape(self.sessions, size))
+        return SessionNoise.of(self._one.bernoulli(probability, self.sessions * size).reshape(self.sessions, size))
 
     def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
         """See `Noise.bernoulli_exp`."""
-        return Rows.of(self._one.bernoulli_exp(self._rows(exponents)))
+        return SessionNoise.of(self._one.bernoulli_exp(self._rows(exponents)))
 
     def integers(self, high: int, size: int) -> NDArray[np.int64]:
         """See `Noise.integers`."""
-        return Rows.of(self._one.integers(high, self.sessions * size).reshape(self.sessions, size))
+        return SessionNoise.of(self._one.integers(high, self.sessions * size).reshape(self.sessions, size))
 
     def permutation(self, n: int) -> NDArray[np.int64]:
         """See `Noise.permutation`."""
-        return Rows.of(self.generator.permuted(np.tile(np.arange(n), (self.sessions, 1)), axis=1))
+        return SessionNoise.of(self.generator.permuted(np.tile(np.arange(n), (self.sessions, 1)), axis=1))
 
     @property
     def _one(self) -> Seeded:
@@ -132,14 +132,14 @@ class Stacked:
 
     noises: list[Noise] = field(repr=False)
 
-    def _of_rows(self, draw: str, values: NDArray[np.float64], *how: float) -> Rows:
+    def _of_rows(self, draw: str, values: NDArray[np.float64], *how: float) -> SessionNoise:
         values = np.asarray(values)
         rows = np.broadcast_to(values, (len(self.noises), values.shape[-1]))
         drawn = [getattr(noise, draw)(row, *how) for noise, row in zip(self.noises, rows, strict=True)]
-        return Rows.of(np.stack(drawn))
+        return SessionNoise.of(np.stack(drawn))
 
-    def _of_size(self, draw: str, *how: float) -> Rows:
-        return Rows.of(np.stack([getattr(noise, draw)(*how) for noise in self.noises]))
+    def _of_size(self, draw: str, *how: float) -> SessionNoise:
+        return SessionNoise.of(np.stack([getattr(noise, draw)(*how) for noise in self.noises]))
 
     laplace = partialmethod(_of_rows, "laplace")
     gaussian = partialmethod(_of_rows, "gaussian")

@@ -8,24 +8,24 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import Mechanism, Question
-from fairwall.laws.mechanisms import Batch
+from compliance.mechanisms.mechanism import BatchQuestion, Mechanism
+from fairwall.laws.mechanisms import NoiseInputs
 from sim.privacy_audit.exact import ExactLoss, NoiseLaw, is_one_mean
 from sim.privacy_audit.sessions import releases
 
 
-class Claim(NamedTuple):
+class PrivacyClaim(NamedTuple):
     """A promise: no event is likelier than e^epsilon times its probability on a neighbour, plus delta."""
 
     epsilon: float
     delta: float
 
 
-class Subject(Protocol):
+class AuditedSession(Protocol):
     """A whole session with a service, as the caller sees it; sound and broken services have the same interface."""
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> PrivacyClaim:
         """Epsilon and delta claimed for one session, whatever the question."""
 
     def refuses(self, metric: str) -> str | None:
@@ -37,11 +37,11 @@ class Subject(Protocol):
         The groups have `n0` and `n1` members in the metric's stratum; `people` counts the whole data set.
         """
 
-    def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
         """Return the transcripts of independent sessions, shape (count, numbers in a transcript)."""
 
     def log_ratio(
-        self, first: Question, second: Question, transcripts: NDArray[np.float64]
+        self, first: BatchQuestion, second: BatchQuestion, transcripts: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:
         """Return the log-likelihood ratio of each transcript, shape (count,), or None if the densities are not known.
 
@@ -66,38 +66,40 @@ class Batches:
     batches: int = 1
 
     @property
-    def claim(self) -> Claim:
-        """See `Subject.claim`."""
+    def claim(self) -> PrivacyClaim:
+        """See `AuditedSession.claim`."""
         cost = self.mechanism.cost(self.epsilon, self.delta)
-        return Claim(self.batches * cost.epsilon, self.batches * cost.delta)
+        return PrivacyClaim(self.batches * cost.epsilon, self.batches * cost.delta)
 
     def refuses(self, metric: str) -> str | None:
-        """See `Subject.refuses`."""
+        """See `AuditedSession.refuses`."""
         return self.mechanism.refuses(metric, self.epsilon, self.delta)
 
     def loss(self, metric: str, n0: int, n1: int, people: int, queries: int) -> float | None:
-        """See `Subject.loss`."""
+        """See `AuditedSession.loss`."""
         if self.exact is None or self.batches > 1 or not is_one_mean(metric):
             return None
-        return self.exact(Batch(metric, n0, n1, queries, self.epsilon, self.delta), people)
+        return self.exact(NoiseInputs(metric, n0, n1, queries, self.epsilon, self.delta), people)
 
-    def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
-        """See `Subject.sessions`."""
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """See `AuditedSession.sessions`."""
         return releases(self.mechanism, question, self.epsilon, self.delta, count, generator, self.batches)
 
     def log_ratio(
-        self, first: Question, second: Question, transcripts: NDArray[np.float64]
+        self, first: BatchQuestion, second: BatchQuestion, transcripts: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:
-        """See `Subject.log_ratio`."""
+        """See `AuditedSession.log_ratio`."""
         if self.law is None or self.batches > 1 or not is_one_mean(first.metric):
             return None
         here, there = (self._log_density(question, transcripts) for question in (first, second))
         return here - there
 
-    def _log_density(self, question: Question, transcripts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _log_density(self, question: BatchQuestion, transcripts: NDArray[np.float64]) -> NDArray[np.float64]:
         assert self.law is not None
         values = question.gaps()
-        batch = Batch(question.metric, *question.records.counts(question.metric), len(values), self.epsilon, self.delta)
+        batch = NoiseInputs(
+            question.metric, *question.records.counts(question.metric), len(values), self.epsilon, self.delta
+        )
         law = self.law(batch, question.records.people)
         density: NDArray[np.float64] = law.log_density(transcripts[:, : len(values)] - values).sum(axis=1)
         return density

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.ledger.accountant import Budget, Loss, pure
-from compliance.mechanisms.mechanism import Guarantee, Mechanism, Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, Guarantee, Mechanism, MechanismAnswer
 from compliance.mechanisms.promise import require_budget
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.calibration import (
@@ -26,16 +26,16 @@ from fairwall.laws.calibration import (
     printed_conceal_scale,
     printed_laplace_scale,
 )
-from fairwall.laws.mechanisms import Batch
+from fairwall.laws.mechanisms import NoiseInputs
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Laplace
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
 from fairwall.laws.values import sums_over
 from sim.privacy_audit.exact import is_one_mean, neighbours
 from sim.privacy_audit.sessions import releases
-from sim.privacy_audit.subject import Batches, Claim, Subject
+from sim.privacy_audit.subject import AuditedSession, Batches, PrivacyClaim
 
-Scale = Callable[[Batch, int], float]
+Scale = Callable[[NoiseInputs, int], float]
 """Noise scale of a batch, given the size of the whole data set."""
 
 SCALES: Mapping[str, Scale] = {
@@ -85,12 +85,14 @@ class _Pure:
         """See `Mechanism.refuses`."""
         return None if self._answers(metric) else f"{self.name} does not answer metric {metric}"
 
-    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
+    def release(
+        self, question: BatchQuestion, _facts: object, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
         """See `Mechanism.release`."""
         require_budget(epsilon, delta)
         return self._release(question, epsilon, noise)
 
-    def _release(self, question: Question, epsilon: float, noise: Noise) -> Release:
+    def _release(self, question: BatchQuestion, epsilon: float, noise: Noise) -> MechanismAnswer:
         raise NotImplementedError
 
     def _answers(self, metric: str) -> bool:
@@ -108,16 +110,16 @@ class Additive(_Pure):
     def _answers(self, metric: str) -> bool:
         return metric == self.only if self.only else is_one_mean(metric)
 
-    def _release(self, question: Question, epsilon: float, noise: Noise) -> Release:
+    def _release(self, question: BatchQuestion, epsilon: float, noise: Noise) -> MechanismAnswer:
         values = question.gaps()
-        batch = Batch(question.metric, *question.records.counts(question.metric), len(values), epsilon)
+        batch = NoiseInputs(question.metric, *question.records.counts(question.metric), len(values), epsilon)
         scale = self.scale(batch, question.records.people)
         if self.law == "cauchy":
-            return Release(noise.cauchy(values, scale, step_for(1 / epsilon)))
+            return MechanismAnswer(noise.cauchy(values, scale, step_for(1 / epsilon)))
         step = step_for(scale)
-        return Release(noise.laplace(values, scale + len(values) * ROUNDING_STEPS * step / epsilon, step))
+        return MechanismAnswer(noise.laplace(values, scale + len(values) * ROUNDING_STEPS * step / epsilon, step))
 
-    def loss(self, batch: Batch, everybody: int) -> float:
+    def loss(self, batch: NoiseInputs, everybody: int) -> float:
         """Return the exact loss, an `exact.ExactLoss`."""
         scale = self.scale(batch, everybody)
         if self.law == "laplace":
@@ -134,7 +136,7 @@ class Additive(_Pure):
 class _OfSums(_Pure):
     """A mechanism that computes gaps from a noisy N0 and noisy sums over a=0."""
 
-    def loss(self, batch: Batch, _everybody: int) -> float:
+    def loss(self, batch: NoiseInputs, _everybody: int) -> float:
         """Return the exact loss, an `exact.ExactLoss`."""
         return batch.epsilon * self._taken(batch.queries) if batch.people >= 3 else 0.0
 
@@ -147,11 +149,11 @@ class _OfSums(_Pure):
 
     def _told(
         self,
-        question: Question,
+        question: BatchQuestion,
         size: NDArray[np.float64],
         sums: Callable[[NDArray[np.float64]], NDArray[np.float64]],
         total: NDArray[np.float64] | None = None,
-    ) -> Release:
+    ) -> MechanismAnswer:
         """Return the gaps of an N0 and of sums clipped to its range: post-processing."""
         n = question.records.people
         if total is None:
@@ -159,11 +161,11 @@ class _OfSums(_Pure):
         n0_near = np.clip(size, 1, n - 1)
         sum0 = np.clip(sums(n0_near), 0, n0_near)
         gap = (total - sum0) / (n - n0_near) - sum0 / n0_near
-        return Release(np.abs(gap) if find_metric(question.metric).absolute else gap, {"n0": size})
+        return MechanismAnswer(np.abs(gap) if find_metric(question.metric).absolute else gap, {"n0": size})
 
 
 @dataclass(frozen=True)
-class Counts(_OfSums):
+class BrokenCounts(_OfSums):
     """Laplace noise on N0 and on the sums over a=0 of h - 1/2; every gap is computed from these.
 
     A flip moves N0 by 1 and each of the m sums by 1/2. So N0 gets the share r = 1 / (1 + sqrt(2m)) of epsilon, and the
@@ -175,7 +177,7 @@ class Counts(_OfSums):
 
     fault: Literal["free-size", "low-bits"] | None
 
-    def _release(self, question: Question, epsilon: float, noise: Noise) -> Release:
+    def _release(self, question: BatchQuestion, epsilon: float, noise: Noise) -> MechanismAnswer:
         m = len(question.predictions)
         n0, _ = question.records.counts(question.metric)
         (sums,) = question.records.group_sums(question.metric, question.predictions)
@@ -201,7 +203,7 @@ class Cube(_OfSums):
 
     fault: Literal["step"] | None
 
-    def _release(self, question: Question, epsilon: float, noise: Noise) -> Release:
+    def _release(self, question: BatchQuestion, epsilon: float, noise: Noise) -> MechanismAnswer:
         n0, _ = question.records.counts(question.metric)
         (sums,) = question.records.group_sums(question.metric, question.predictions)
         exact = np.append(float(n0), 2 * sums.sum0 - n0)
@@ -230,7 +232,7 @@ class Cells(_OfSums):
 
     fault: Literal["free-size", "by-group"] | None
 
-    def _release(self, question: Question, epsilon: float, noise: Noise) -> Release:
+    def _release(self, question: BatchQuestion, epsilon: float, noise: Noise) -> MechanismAnswer:
         n, values = question.records.people, question.predictions
         cell_of = np.empty(n, dtype=np.intp)
         cell_of[np.argsort(values.mean(axis=0), kind="stable")] = np.arange(n) * self._CELLS // n
@@ -260,7 +262,7 @@ class Cells(_OfSums):
 
 
 @dataclass(frozen=True)
-class SparseVector(_Pure):
+class BrokenSparseVector(_Pure):
     """Above Threshold (Dwork and Roth 2014): whether each model's gap is above 0, until the first one that is.
 
     Sound with Laplace noise of 2 Delta / epsilon on the threshold and of 4 Delta / epsilon on every gap. Answers are 1
@@ -271,7 +273,7 @@ class SparseVector(_Pure):
 
     fault: Literal["silent", "endless"] | None
 
-    def _release(self, question: Question, epsilon: float, noise: Noise) -> Release:
+    def _release(self, question: BatchQuestion, epsilon: float, noise: Noise) -> MechanismAnswer:
         moves = global_sensitivity(question.metric, sum(question.records.counts(question.metric)))
         threshold = _laplace(np.zeros(1), moves, epsilon / 2, noise)
         values = question.gaps()
@@ -281,7 +283,7 @@ class SparseVector(_Pure):
         if self.fault is None:
             seen_before = np.cumsum(above, axis=-1) - above
             above = np.where(seen_before > 0, -1.0, above)
-        return Release(above)
+        return MechanismAnswer(above)
 
 
 @dataclass(frozen=True)
@@ -294,14 +296,14 @@ class PermuteAndFlip(_Pure):
 
     fault: Literal["single"] | None
 
-    def _release(self, question: Question, epsilon: float, noise: Noise) -> Release:
+    def _release(self, question: BatchQuestion, epsilon: float, noise: Noise) -> MechanismAnswer:
         gaps = np.abs(question.gaps())
         moves = global_sensitivity(question.metric, sum(question.records.counts(question.metric)))
         exponents = epsilon * (gaps - gaps.min()) / ((1 if self.fault else 2) * moves)
         heads = noise.bernoulli_exp(exponents)
         order = noise.permutation(gaps.size)
         chosen = next(int(model) for model in order if heads[int(model)])
-        return Release((np.arange(gaps.size) == chosen).astype(np.float64))
+        return MechanismAnswer((np.arange(gaps.size) == chosen).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -314,14 +316,14 @@ class Seldom(_Pure):
 
     fault: Literal["few", "exact"] | None
 
-    def _release(self, question: Question, epsilon: float, noise: Noise) -> Release:
+    def _release(self, question: BatchQuestion, epsilon: float, noise: Noise) -> MechanismAnswer:
         counts, gaps = question.records.counts(question.metric), question.gaps()
         if (self.fault == "few" and min(counts) < 3) or (self.fault is None and noise.bernoulli(0.02, 1)[0]):
-            return Release(np.full(gaps.shape, np.nan))
+            return MechanismAnswer(np.full(gaps.shape, np.nan))
         values = _laplace(gaps, gaps.size * global_sensitivity(question.metric, sum(counts)), epsilon, noise)
         if self.fault == "exact":
             values = np.where(noise.bernoulli(1 / 200, 1), gaps, values)
-        return Release(values)
+        return MechanismAnswer(values)
 
 
 def _laplace(values: NDArray[np.float64], sensitivity: float, epsilon: float, noise: Noise) -> NDArray[np.float64]:
@@ -341,18 +343,18 @@ class _Service:
     broken: bool
 
     @property
-    def claim(self) -> Claim:
-        """See `Subject.claim`."""
-        return Claim(self.epsilon, 0.0)
+    def claim(self) -> PrivacyClaim:
+        """See `AuditedSession.claim`."""
+        return PrivacyClaim(self.epsilon, 0.0)
 
     def refuses(self, metric: str) -> str | None:
-        """See `Subject.refuses`."""
+        """See `AuditedSession.refuses`."""
         return self.mechanism.refuses(metric, self.epsilon, 0.0)
 
-    def log_ratio(self, _first: Question, _second: Question, _transcripts: NDArray[np.float64]) -> None:
+    def log_ratio(self, _first: BatchQuestion, _second: BatchQuestion, _transcripts: NDArray[np.float64]) -> None:
         """Return None: the numbers of a session are not independent, so their ratio must be learned."""
 
-    def _answers(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def _answers(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
         return releases(self.mechanism, question, self.epsilon, 0.0, count, generator)
 
     def _sound(self, metric: str, n0: int, n1: int, queries: int) -> float:
@@ -367,16 +369,16 @@ class TwoRequests(_Service):
     """
 
     @property
-    def claim(self) -> Claim:
-        """See `Subject.claim`."""
-        return Claim(2 * self.epsilon, 0.0)
+    def claim(self) -> PrivacyClaim:
+        """See `AuditedSession.claim`."""
+        return PrivacyClaim(2 * self.epsilon, 0.0)
 
     def loss(self, metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
-        """See `Subject.loss`."""
+        """See `AuditedSession.loss`."""
         return math.inf if self.broken else 2 * self._sound(metric, n0, n1, queries)
 
-    def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
-        """See `Subject.sessions`."""
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """See `AuditedSession.sessions`."""
         seeds = generator.integers(2**63, size=2)
         first, second = (np.random.default_rng(seed) for seed in (seeds[[0, 0]] if self.broken else seeds))
         return np.hstack((self._answers(question, count, first), self._answers(_nobody(question), count, second)))
@@ -390,11 +392,11 @@ class GuessedSeed(_Service):
     """
 
     def loss(self, metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
-        """See `Subject.loss`."""
+        """See `AuditedSession.loss`."""
         return math.inf if self.broken else self._sound(metric, n0, n1, queries)
 
-    def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
-        """See `Subject.sessions`."""
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """See `AuditedSession.sessions`."""
         seeds = generator.integers(2**63, size=2)
         service, guess = (np.random.default_rng(seed) for seed in (seeds[[0, 0]] if self.broken else seeds))
         answers = self._answers(question, count, service)
@@ -406,11 +408,11 @@ class Restarted(_Service):
     """A budget of one request, made again after a restart. Broken: the service forgets what was spent."""
 
     def loss(self, metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
-        """See `Subject.loss`."""
+        """See `AuditedSession.loss`."""
         return (2 if self.broken else 1) * self._sound(metric, n0, n1, queries)
 
-    def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
-        """See `Subject.sessions`."""
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """See `AuditedSession.sessions`."""
         budget, charge = Budget(self.epsilon), pure(self.epsilon)
         spent: dict[Loss, int] = {}
         transcript = []
@@ -424,24 +426,24 @@ class Restarted(_Service):
         return np.hstack(transcript)
 
 
-def _nobody(question: Question) -> Question:
+def _nobody(question: BatchQuestion) -> BatchQuestion:
     """Return the same question about models that accept nobody: every gap is 0."""
-    return Question(question.metric, np.zeros_like(question.predictions), question.records)
+    return BatchQuestion(question.metric, np.zeros_like(question.predictions), question.records)
 
 
 # ---- makers of subjects, from a name and an epsilon
 
-Maker = Callable[[str, float], Subject]
+Maker = Callable[[str, float], AuditedSession]
 
 
 def additive(law: Literal["laplace", "cauchy"], named: str, only: str | None = None) -> Maker:
     """Return the maker of a subject with noise on every gap, for the metric `only` or all metrics of one mean."""
     scale = SCALES[named]
 
-    def make(name: str, epsilon: float) -> Subject:
+    def make(name: str, epsilon: float) -> AuditedSession:
         mechanism = Additive(name, law, scale, only)
 
-        def noise_law(batch: Batch, everybody: int) -> Laplace | Cauchy:
+        def noise_law(batch: NoiseInputs, everybody: int) -> Laplace | Cauchy:
             return (Laplace if law == "laplace" else Cauchy)(scale(batch, everybody))
 
         return Batches(mechanism, epsilon, 0.0, mechanism.loss, noise_law)
@@ -454,10 +456,10 @@ def unknown(kind: Callable[..., Mechanism], *settings: Any) -> Maker:
     return lambda name, epsilon: Batches(kind(name, *settings), epsilon, 0.0)
 
 
-def known(kind: type[Counts | Cube | Cells], fault: str | None) -> Maker:
+def known(kind: type[BrokenCounts | Cube | Cells], fault: str | None) -> Maker:
     """Return the maker of a subject whose loss is known."""
 
-    def make(name: str, epsilon: float) -> Subject:
+    def make(name: str, epsilon: float) -> AuditedSession:
         mechanism = kind(name, fault)  # type: ignore[arg-type]
         return Batches(mechanism, epsilon, 0.0, mechanism.loss)
 

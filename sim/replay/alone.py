@@ -26,7 +26,7 @@ from fairwall.wire.v1 import error_pb2
 from sim.play import keys
 from sim.play.launch import CALLS, UNPLUGGED, Party, Plugged, launch
 from sim.runs.folder import RunFolder
-from sim.transcripts.calls import Call, calls
+from sim.transcripts.calls import TranscriptCall, calls
 from sim.transcripts.files import Transcript, decode
 from sim.transcripts.methods import METHODS
 
@@ -138,8 +138,8 @@ class _Ghosts:
         self._begun: set[int] = set()
         self._done: set[int] = set()
         self.counterpart = ""
-        own: list[tuple[Call, int]] = []
-        self._incoming: list[Call] = []
+        own: list[tuple[TranscriptCall, int]] = []
+        self._incoming: list[TranscriptCall] = []
         first_polls: dict[str, int] = {}
         for call in calls(script):
             if call.key.server == script.party:
@@ -237,7 +237,7 @@ class _Ghosts:
             ~number not in self._done and self._is_time(call.start) for number, call in enumerate(self._incoming)
         )
 
-    def _make(self, line: grpc.Channel, number: int, call: Call) -> None:
+    def _make(self, line: grpc.Channel, number: int, call: TranscriptCall) -> None:
         streams, is_streamed = _streams(call.method)
         make = getattr(line, f"{'stream' if streams else 'unary'}_{'stream' if is_streamed else 'unary'}")
         requests = [self._script.data(message) for message in call.requests]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from sim.transcripts.calls import Call, calls, in_order
+from sim.transcripts.calls import TranscriptCall, calls, in_order
 from sim.transcripts.captions import Caption, Parts, Story
 from sim.transcripts.files import CallKey, Message, Transcript, decode
 from sim.transcripts.methods import short
@@ -86,7 +86,7 @@ class Half(NamedTuple):
 
     speaker: str
     hearer: str
-    call: Call
+    call: TranscriptCall
     is_request: bool
     script: Transcript
 
@@ -117,7 +117,7 @@ def halves(scripts: Mapping[str, Transcript]) -> list[Half]:
     return [part for _, part in sorted(found.values(), key=lambda placed: placed[0])]
 
 
-def refusal(call: Call) -> str:
+def refusal(call: TranscriptCall) -> str:
     """Return why a call was refused; "" if it was not."""
     return f"refuses: {call.ending.refusal}" if call.ending is not None and call.ending.status else ""
 

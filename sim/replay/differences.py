@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fairwall.rpc.arrays import ArrayError, from_message
 from fairwall.wire.v1 import array_pb2
-from sim.transcripts.calls import Call, calls, in_order
+from sim.transcripts.calls import TranscriptCall, calls, in_order
 from sim.transcripts.files import Message, Transcript, decode
 from sim.transcripts.findings import TOLERANCE
 from sim.transcripts.methods import short
@@ -97,8 +97,8 @@ def differences(
             yield from _missing(recorded, old, new, pairs, whole)
 
 
-def _grouped(script: Transcript) -> dict[tuple[str, str, str], list[Call]]:
-    kinds: dict[tuple[str, str, str], list[Call]] = {}
+def _grouped(script: Transcript) -> dict[tuple[str, str, str], list[TranscriptCall]]:
+    kinds: dict[tuple[str, str, str], list[TranscriptCall]] = {}
     for call in calls(script):
         if not call.is_poll(script):
             kinds.setdefault((call.key.caller, call.key.server, call.method), []).append(call)
@@ -107,7 +107,11 @@ def _grouped(script: Transcript) -> dict[tuple[str, str, str], list[Call]]:
 
 
 def _missing(
-    recorded: Transcript, old: list[Call], new: list[Call], pairs: list[tuple[Call, Call]], whole: bool
+    recorded: Transcript,
+    old: list[TranscriptCall],
+    new: list[TranscriptCall],
+    pairs: list[tuple[TranscriptCall, TranscriptCall]],
+    whole: bool,
 ) -> Iterator[Difference]:
     if len(old) > len(new):
         call, entry, said = old[len(new)], old[len(new)].start, ("called", "not called")
@@ -132,7 +136,7 @@ class _CallComparison:
         self._headers: dict[str, array_pb2.ArrayHeader] = {}
         self._taken: dict[str, int] = {}
 
-    def first(self, old: Call, new: Call) -> Difference | None:
+    def first(self, old: TranscriptCall, new: TranscriptCall) -> Difference | None:
         """Return the first difference of a call, or None."""
         self._server = old.key.server
         return (
@@ -141,7 +145,9 @@ class _CallComparison:
             or self._half(old, old.answers, new.answers, "answers", old.key.server)
         )
 
-    def _half(self, call: Call, old: list[Message], new: list[Message], name: str, sender: str) -> Difference | None:
+    def _half(
+        self, call: TranscriptCall, old: list[Message], new: list[Message], name: str, sender: str
+    ) -> Difference | None:
         for one, other in zip(old, new, strict=False):
             found = self._message(one, other)
             if found is not None:
@@ -152,7 +158,7 @@ class _CallComparison:
         what = f"{short(call.method)}, its {name}"
         return self._found(entry, what, str(len(old)), str(len(new)), sender == self._recorded.party)
 
-    def _end(self, old: Call, new: Call) -> Difference | None:
+    def _end(self, old: TranscriptCall, new: TranscriptCall) -> Difference | None:
         assert old.ending is not None, "calls without an end are left out"
         assert new.ending is not None, "calls without an end are left out"
         before, after = old.ending.refusal or "answered", new.ending.refusal or "answered"

@@ -15,7 +15,7 @@ from sim.games import read as read_sweep
 from sim.runs.folder import RunFolder
 from sim.runs.trials import key_of, read_trials, schedule, trial_key
 from sim.scenarios.sweep import ScenarioError, Sweep
-from sim.transcripts.calls import Call, calls
+from sim.transcripts.calls import TranscriptCall, calls
 from sim.transcripts.files import CallKey, Transcript, by_number, decode, paths, read
 from sim.transcripts.methods import short
 
@@ -147,7 +147,7 @@ def dealt_in(scripts: Iterable[Transcript]) -> set[str]:
     return {deal.deal_id for script in scripts for _, deal, _ in deals_of(script)}
 
 
-def deals_of(script: Transcript, kind: str = "") -> Iterator[tuple[Call, Any, Iterator[Any]]]:
+def deals_of(script: Transcript, kind: str = "") -> Iterator[tuple[TranscriptCall, Any, Iterator[Any]]]:
     """Yield a transcript's deals, of one kind or all: the call, the deal, and the messages that bring its arrays."""
     for call in calls(script):
         method = short(call.method)

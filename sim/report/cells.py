@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sim.report.notation import MISSING, as_float, setting, symbol
-from sim.report.tables import Column
-from sim.scenarios.scenario import PaperFigure, Scenario, TableSection, as_values
+from sim.report.tables import PrintedColumn
+from sim.scenarios.scenario import PaperFigure, Scenario, ScenarioTable, as_values
 from sim.scenarios.sweep import Sweep
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def paper_figure(scenario: Scenario) -> Any:
     return next(filter(stands, scenario.paper), None)
 
 
-_DATA = {f"data.{role}" for role in ("source", *TableSection(source="any").roles)}
+_DATA = {f"data.{role}" for role in ("source", *ScenarioTable(source="any").roles)}
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class Swept:
             if text not in self.silent
         )
 
-    def columns(self, cells: Sequence[Mapping[str, Any]]) -> list[Column]:
+    def columns(self, cells: Sequence[Mapping[str, Any]]) -> list[PrintedColumn]:
         """Return the columns that distinguish cells."""
         return [
-            Column(
+            PrintedColumn(
                 self.head(key),
                 [self.write(cell, key) for cell in cells],
                 numeric=not any(math.isnan(as_float(cell[key])) for cell in cells),

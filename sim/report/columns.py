@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from sim.report.cells import Swept
-from sim.report.estimates import FEWEST, Estimate, Range, estimate_of
+from sim.report.estimates import FEWEST, IntervalEstimate, Range, estimate_of
 from sim.report.notation import MISSING, number
-from sim.report.tables import Column, PageTable
+from sim.report.tables import PageTable, PrintedColumn
 
 Row = TypeVar("Row")
 
@@ -69,8 +69,8 @@ class Measure(Generic[Row]):
         value = self.value(row)
         if value is None:
             return MISSING
-        if isinstance(value, Estimate):
-            value = Estimate(value.mean) if brief and self.bare else value
+        if isinstance(value, IntervalEstimate):
+            value = IntervalEstimate(value.mean) if brief and self.bare else value
             return value.brief(self.digits or 0) if brief else value.text(self.digits or 0)
         if isinstance(value, str):
             return value
@@ -89,25 +89,25 @@ class Measure(Generic[Row]):
         return self.main or any(self.value(row) is not None for row in rows)
 
 
-def mean_of(name: str, within: Range) -> Callable[[Mapping[str, Any]], Estimate]:
+def mean_of(name: str, within: Range) -> Callable[[Mapping[str, Any]], IntervalEstimate]:
     """Return an estimator of a mean over a cell's trials; the summary also has the standard deviation ``<name>_sd``."""
     return lambda cell: estimate_of(cell[name], cell[f"{name}_sd"], cell["trials"], within)
 
 
-def share_of(name: str, of: str = "trials") -> Callable[[Mapping[str, Any]], Estimate]:
+def share_of(name: str, of: str = "trials") -> Callable[[Mapping[str, Any]], IntervalEstimate]:
     """Return an estimator of a summary's share ``name`` / ``of``; its interval is ``<name>_low`` to ``<name>_high``."""
 
-    def found(cell: Mapping[str, Any]) -> Estimate:
+    def found(cell: Mapping[str, Any]) -> IntervalEstimate:
         ends = (cell[f"{name}_low"], cell[f"{name}_high"]) if cell[of] >= FEWEST else (None, None)
-        return Estimate(cell[name] / cell[of], *ends)
+        return IntervalEstimate(cell[name] / cell[of], *ends)
 
     return found
 
 
-def interval_of(name: str, interval: str = "") -> Callable[[Mapping[str, Any]], Estimate]:
+def interval_of(name: str, interval: str = "") -> Callable[[Mapping[str, Any]], IntervalEstimate]:
     """Return a reader of a mean with the interval in the summary, from ``<interval>_low`` to ``<interval>_high``."""
     low, high = (f"{interval or name}_{end}" for end in ("low", "high"))
-    return lambda cell: Estimate(cell[name], cell[low], cell[high])
+    return lambda cell: IntervalEstimate(cell[name], cell[low], cell[high])
 
 
 @dataclass(frozen=True)
@@ -138,21 +138,21 @@ class Sheet(Generic[Row]):
         """Return this table with its row names written for the terminal."""
         return replace(self, swept=replace(self.swept, write=self.swept.brief or self.swept.write))
 
-    def told_apart(self) -> list[Column]:
+    def told_apart(self) -> list[PrintedColumn]:
         """Return the columns that distinguish rows."""
-        own = (Column(key.head, [key.text(row) for row in self.rows], numeric=False) for key in self.keys)
+        own = (PrintedColumn(key.head, [key.text(row) for row in self.rows], numeric=False) for key in self.keys)
         return [*self.swept.columns([self.cell(row) for row in self.rows]), *own]
 
-    def words(self) -> Column:
+    def words(self) -> PrintedColumn:
         """Return a single column of words that distinguishes rows."""
         keys = [[self.swept.name(self.cell(row)), *(key.text(row) for key in self.keys)] for row in self.rows]
-        return Column("played", [", ".join(filter(None, texts)) for texts in keys], numeric=False)
+        return PrintedColumn("played", [", ".join(filter(None, texts)) for texts in keys], numeric=False)
 
     def on_page(self) -> PageTable:
         """Return the table for the page."""
         keys = self.told_apart()
         columns = [
-            Column(
+            PrintedColumn(
                 one.head,
                 [one.text(row) for row in self.rows],
                 not one.words,

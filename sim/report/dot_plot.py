@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.lines import Line2D
 
-from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, Look
-from sim.report.estimates import Estimate
+from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, MarkStyle
+from sim.report.estimates import IntervalEstimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-Row = tuple[str, Estimate | None]
+Row = tuple[str, IntervalEstimate | None]
 """The name of a thing, and its number, if there is one."""
 
 _ASIDE = 0.46
@@ -22,7 +22,7 @@ _ASIDE = 0.46
 
 
 @dataclass(frozen=True)
-class Panel:
+class DotPanel:
     """One number of every row, by series of the same rows in the same order; ``level`` places a dotted line."""
 
     title: str
@@ -34,11 +34,11 @@ def dot_plot(
     name: str,
     title: str,
     caption: str,
-    panels: Sequence[Panel],
+    panels: Sequence[DotPanel],
     *,
     level: str = "",
     same_scale: bool = False,
-    look: Mapping[str, Look] | None = None,
+    look: Mapping[str, MarkStyle] | None = None,
     together: bool = False,
     broad: float = 2.5,
 ) -> Figure:
@@ -55,7 +55,7 @@ def dot_plot(
     names = [row for row, _ in next(iter(panels[0].series.values()))]
     series = list(panels[0].series)
     own = look or {
-        told: Look((BLACK, GREY)[place % 2], MARKERS[place % 7], DASHES[0]) for place, told in enumerate(series)
+        told: MarkStyle((BLACK, GREY)[place % 2], MARKERS[place % 7], DASHES[0]) for place, told in enumerate(series)
     }
     marks = [
         _mark(own[told], hollow=own[told].hollow if together else place % 2 == 1) for place, told in enumerate(series)
@@ -98,6 +98,6 @@ def dot_plot(
     return Figure(name, title, caption, f"Chart. {title}. {told}.", paint, inches, wide=broad * len(panels) > 5)
 
 
-def _mark(look: Look, *, hollow: bool) -> dict[str, Any]:
+def _mark(look: MarkStyle, *, hollow: bool) -> dict[str, Any]:
     inside = {"mfc": "none"} if hollow else {}
     return {"ls": "", "marker": look.marker, "ms": look.size, "color": look.colour, "mew": 1.3, "zorder": 3} | inside

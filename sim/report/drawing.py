@@ -71,7 +71,7 @@ _METADATA = ("Creator", "Date", "Format", "Type")
 
 
 @dataclass(frozen=True)
-class Look:
+class MarkStyle:
     """The style of one kind of thing in all figures of a page."""
 
     colour: str
@@ -81,10 +81,10 @@ class Look:
     size: float = 6
 
 
-def looks(kinds: Iterable[str]) -> dict[str, Look]:
+def looks(kinds: Iterable[str]) -> dict[str, MarkStyle]:
     """Return a different look for each kind, in order; after seven, colours repeat with other marks and dashes."""
     return {
-        kind: Look(COLOURS[i % 7], MARKERS[(i + i // 7) % 7], DASHES[(i + i // 7) % 7])
+        kind: MarkStyle(COLOURS[i % 7], MARKERS[(i + i // 7) % 7], DASHES[(i + i // 7) % 7])
         for i, kind in enumerate(dict.fromkeys(kinds))
     }
 

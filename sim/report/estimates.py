@@ -59,7 +59,7 @@ _LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """A number and its 95% interval; None if there are too few trials."""
 
     mean: float
@@ -89,10 +89,10 @@ class Estimate:
         to = "–" if self.low >= 0 else "\u00a0to\u00a0"
         return f"{self.low:.{digits}f}{to}{self.high:.{digits}f}".replace("-", "−")
 
-    def mapped(self, rising: Callable[[float], float]) -> Estimate:
+    def mapped(self, rising: Callable[[float], float]) -> IntervalEstimate:
         """Return the estimate in another unit, converted by an increasing function."""
         low, high = (None if end is None else rising(end) for end in (self.low, self.high))
-        return Estimate(rising(self.mean), low, high)
+        return IntervalEstimate(rising(self.mean), low, high)
 
     @property
     def sign(self) -> int:
@@ -107,35 +107,35 @@ def _share_text(value: float, digits: int) -> str:
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
-def estimate(values: Sequence[float], within: Range = (-math.inf, math.inf)) -> Estimate:
+def estimate(values: Sequence[float], within: Range = (-math.inf, math.inf)) -> IntervalEstimate:
     """Return an estimate of the mean of at least one value, each within a range."""
     sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return estimate_of(float(np.mean(values)), sd, len(values), within)
 
 
-def estimate_of(mean: float, sd: float | None, trials: int, within: Range) -> Estimate:
+def estimate_of(mean: float, sd: float | None, trials: int, within: Range) -> IntervalEstimate:
     """Return an estimate of a mean over trials whose numbers lie ``within`` a range.
 
     ``sd`` is the standard deviation of a single trial, n - 1 in the denominator; None for one trial.
     """
     if sd is None or trials < FEWEST:
-        return Estimate(mean)
+        return IntervalEstimate(mean)
     lowest, highest = within
     if math.isinf(highest - lowest):
         low, high = t_interval(mean, sd / math.sqrt(trials), trials - 1, _LEVEL)
-        return Estimate(mean, max(low, lowest), min(high, highest))
+        return IntervalEstimate(mean, max(low, lowest), min(high, highest))
     width = highest - lowest
     low, high = _bounded((mean - lowest) / width, sd / width, trials)
     # A mean of equal numbers may differ from them in its last bits.
-    return Estimate(mean, min(lowest + width * low, mean), max(lowest + width * high, mean))
+    return IntervalEstimate(mean, min(lowest + width * low, mean), max(lowest + width * high, mean))
 
 
-def share(hits: int, trials: int) -> Estimate:
+def share(hits: int, trials: int) -> IntervalEstimate:
     """Return an estimate of a share, in percent."""
     if trials < FEWEST:
-        return Estimate(100 * hits / trials)
+        return IntervalEstimate(100 * hits / trials)
     low, high = share_interval(hits, trials)
-    return Estimate(100 * hits / trials, 100 * low, 100 * high)
+    return IntervalEstimate(100 * hits / trials, 100 * low, 100 * high)
 
 
 def share_interval(hits: int, trials: int) -> tuple[float, float]:

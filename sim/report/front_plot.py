@@ -11,8 +11,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
-from sim.report.drawing import BLACK, GREY, MARKERS, Figure, Look, hollow, on_axes
-from sim.report.estimates import Estimate
+from sim.report.drawing import BLACK, GREY, MARKERS, Figure, MarkStyle, hollow, on_axes
+from sim.report.estimates import IntervalEstimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,16 +58,16 @@ class Point:
     ``label`` is written beside it, where there is room; ``said`` describes it for readers who cannot see it.
     """
 
-    across: Estimate
-    up: Estimate
+    across: IntervalEstimate
+    up: IntervalEstimate
     label: str
     said: str
-    look: Look
+    look: MarkStyle
     dominated: bool
 
 
 @dataclass(frozen=True)
-class Front:
+class StepLine:
     """A stepped line: the best of these points up to each place across."""
 
     points: Sequence[Point]
@@ -82,8 +82,8 @@ def front_plot(
     caption: str,
     axes_names: tuple[str, str],
     points: Sequence[Point],
-    fronts: Sequence[Front],
-    key: Mapping[str, Look],
+    fronts: Sequence[StepLine],
+    key: Mapping[str, MarkStyle],
 ) -> Figure:
     """Draw points, at least one, and fronts.
 
@@ -146,13 +146,13 @@ def _cross(axes: Axes, point: Point) -> None:
     )
 
 
-def _sides(estimate: Estimate) -> list[list[float]] | None:
+def _sides(estimate: IntervalEstimate) -> list[list[float]] | None:
     if estimate.low is None or estimate.high is None:
         return None
     return [[max(estimate.mean - estimate.low, 0)], [max(estimate.high - estimate.mean, 0)]]
 
 
-def _step(axes: Axes, front: Front) -> Line2D:
+def _step(axes: Axes, front: StepLine) -> Line2D:
     steps: list[tuple[float, float]] = []
     for point in sorted(front.points, key=lambda one: (one.across.mean, -one.up.mean)):
         if not steps or point.up.mean > steps[-1][1]:

@@ -9,14 +9,14 @@ import numpy as np
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from sim.report.drawing import GREY, INCHES, Figure, Look, hollow, legend, on_axes
-from sim.report.estimates import Estimate
+from sim.report.drawing import GREY, INCHES, Figure, MarkStyle, hollow, legend, on_axes
+from sim.report.estimates import IntervalEstimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-Rows = Sequence[tuple[str, Estimate]]
+Rows = Sequence[tuple[str, IntervalEstimate]]
 """The name of each thing, and its number, in percent or percentage points."""
 
 
@@ -28,7 +28,7 @@ def side_by_side(
     groups: Mapping[str, Rows],
     *,
     level: tuple[float, str],
-    look: Mapping[str, Look],
+    look: Mapping[str, MarkStyle],
 ) -> Figure:
     """Draw shares with their intervals, group by group, each in its look.
 
@@ -65,7 +65,7 @@ def along(
     level: tuple[float, str],
     joined: bool = True,
     top: float | None = None,
-    look: Mapping[str, Look],
+    look: Mapping[str, MarkStyle],
 ) -> Figure:
     """Draw numbers and their intervals place by place, each line in its look, with a paper's figures beside them.
 

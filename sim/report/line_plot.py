@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
-from sim.report.drawing import GREY, INCHES, Figure, Look, key
+from sim.report.drawing import GREY, INCHES, Figure, MarkStyle, key
 from sim.report.notation import number
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Curve:
     """
 
     points: Sequence[tuple[float, float]]
-    look: Look
+    look: MarkStyle
     label: str = ""
     joined: bool = True
     bars: Sequence[float] | None = None
@@ -70,7 +70,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Panel:
+class LinePanel:
     """The curves and levels of one panel."""
 
     curves: Sequence[Curve]
@@ -83,7 +83,7 @@ def line_plot(
     title: str,
     caption: str,
     alt: str,
-    rows: Sequence[Sequence[Panel]],
+    rows: Sequence[Sequence[LinePanel]],
     x: Axis,
     y: Sequence[Axis],
     *,
@@ -119,7 +119,7 @@ def line_plot(
     return Figure(name, title, caption, alt, paint, inches, wide=wide)
 
 
-def _panel(axes: Axes, panel: Panel) -> None:
+def _panel(axes: Axes, panel: LinePanel) -> None:
     _levels(axes, panel, beyond=False)
     for curve in panel.curves:
         xs, ys = zip(*curve.points, strict=True) if curve.points else ((), ())
@@ -130,7 +130,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
     axes.set_title(panel.title)
 
 
-def _levels(axes: Axes, panel: Panel, *, beyond: bool) -> None:
+def _levels(axes: Axes, panel: LinePanel, *, beyond: bool) -> None:
     for level in panel.levels:
         if level.beyond is beyond:
             axes.axhline(level.at, zorder=1, **level.drawn)
@@ -150,7 +150,7 @@ def _set(axes: Axes, which: str, spec: Axis) -> None:
 
 
 def _legend(
-    canvas: Canvas, rows: Sequence[Sequence[Panel]], more: Sequence[Line2D], *, above: bool, columns: int
+    canvas: Canvas, rows: Sequence[Sequence[LinePanel]], more: Sequence[Line2D], *, above: bool, columns: int
 ) -> None:
     """Draw the legend, each label once, in the style of its first curve."""
     handles: dict[str, Line2D] = {}

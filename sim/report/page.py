@@ -81,7 +81,7 @@ class CellTrials:
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A heading of the page and the content below it, in this order.
 
     ``name`` is its id, unique in the page; ``before`` and ``after`` are paragraphs, ``conclusions`` a sentence or two
@@ -97,9 +97,11 @@ class Section:
     after: Sequence[str] = ()
 
 
-def sections(tables: Iterable[Sheet[Any]], figures: Mapping[str, Sequence[Figure]]) -> list[Section]:
+def sections(tables: Iterable[Sheet[Any]], figures: Mapping[str, Sequence[Figure]]) -> list[PageSection]:
     """Return a section per table, of the table's name, with the figures of that name below it."""
-    return [Section(one.name, one.heading, table=one.on_page(), figures=figures.get(one.name, ())) for one in tables]
+    return [
+        PageSection(one.name, one.heading, table=one.on_page(), figures=figures.get(one.name, ())) for one in tables
+    ]
 
 
 def settings(sweep: Sweep[Any], terms: Mapping[str, Callable[[Any], object]]) -> list[Term]:
@@ -125,7 +127,7 @@ class Page:
     played: str
     findings: Sequence[str]
     settings: Sequence[Term]
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
     assumptions: Sequence[Term]
     cards: Sequence[Card] = ()
     about_cards: str = ""

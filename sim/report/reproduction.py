@@ -16,7 +16,7 @@ from typing import Any
 
 from sim.report.cells import Swept, paper_figure, scenario_of
 from sim.report.columns import Measure, Sheet
-from sim.report.estimates import FEWEST, Estimate, Range
+from sim.report.estimates import FEWEST, IntervalEstimate, Range
 from sim.report.notation import MISSING, number
 from sim.scenarios.sweep import Sweep
 
@@ -30,7 +30,7 @@ def region(printed: float, sd: float | None, margin: float) -> Range:
     return printed - around, printed + around
 
 
-def judged(measured: Estimate, printed: Range, missing: str | None = None) -> str:
+def judged(measured: IntervalEstimate, printed: Range, missing: str | None = None) -> str:
     """Return the verdict on a printed figure's region, by a measured interval; ``missing`` rules reproduction out."""
     if missing:
         return NOT_AS_DESCRIBED
@@ -43,7 +43,7 @@ def judged(measured: Estimate, printed: Range, missing: str | None = None) -> st
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FigureComparison:
     """A printed figure and ours.
 
     Attributes
@@ -58,7 +58,7 @@ class Comparison:
     what: str
     printed: str
     region: Range
-    measured: Estimate
+    measured: IntervalEstimate
     digits: int = 1
     tally: str = ""
     cell: Mapping[str, Any] = field(default_factory=dict)
@@ -80,9 +80,9 @@ class Comparison:
 def comparisons(
     sweep: Sweep,
     cells: Iterable[Mapping[str, Any]],
-    compare: Callable[[Any, Mapping[str, Any]], Iterator[Comparison]],
+    compare: Callable[[Any, Mapping[str, Any]], Iterator[FigureComparison]],
     instead: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
-) -> list[Comparison]:
+) -> list[FigureComparison]:
     """Return the printed figures of cells with the measured ones, and verdicts. Cells have the swept values.
 
     ``compare`` yields the printed and measured figures of a cell, without verdicts and sources. ``instead`` returns the
@@ -100,7 +100,7 @@ def comparisons(
     return rows
 
 
-def counted(rows: Sequence[Comparison]) -> str:
+def counted(rows: Sequence[FigureComparison]) -> str:
     """Return the number of printed figures by verdict, in words."""
     verdicts = [row.verdict for row in rows]
     many = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
@@ -108,13 +108,13 @@ def counted(rows: Sequence[Comparison]) -> str:
 
 
 def beside_ours(
-    rows: Sequence[Comparison], name: Callable[[Mapping[str, Any]], str], margins: str
-) -> Sheet[Comparison]:
+    rows: Sequence[FigureComparison], name: Callable[[Mapping[str, Any]], str], margins: str
+) -> Sheet[FigureComparison]:
     """Return a table of printed figures beside ours; ``margins`` describes the margins around printed numbers."""
     lacking = dict.fromkeys(
         f"{name(row.cell)}: {NOT_AS_DESCRIBED}. Missing: {row.missing}." for row in rows if row.missing
     )
-    key = Measure[Comparison]("cell", of=lambda row: name(row.cell) or MISSING)
+    key = Measure[FigureComparison]("cell", of=lambda row: name(row.cell) or MISSING)
     caption = counted(rows) + " Verdicts by the 95% interval; the page has the rule." if rows else ""
     return Sheet(
         "printed",
@@ -136,7 +136,7 @@ _RULE = (
     "whatever was measured."
 )
 
-_COLUMNS: tuple[Measure[Comparison], ...] = (
+_COLUMNS: tuple[Measure[FigureComparison], ...] = (
     Measure("figure", of=lambda row: row.what, words=True, short="figure"),
     Measure("printed", of=lambda row: row.printed, short="printed", kept=True),
     Measure("region", of=lambda row: region_text(row.region)),

@@ -35,7 +35,7 @@ def plain(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Column:
+class PrintedColumn:
     """A column of a table.
 
     ``about`` explains the term. A column that ``wraps`` goes over several lines. One that ``stays`` is the table's
@@ -71,13 +71,13 @@ class PageTable:
     stay fixed while the others scroll.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[PrintedColumn]
     notes: Sequence[str] = ()
     links: Sequence[str] = ()
     keys: int = 1
 
     @cached_property
-    def shown(self) -> list[Column]:
+    def shown(self) -> list[PrintedColumn]:
         """The columns to show: the first, and those in which rows differ."""
         if len(self.columns[0].texts) < _ROWS_FOLDED:
             return list(self.columns)
@@ -117,13 +117,13 @@ class PageTable:
         return f"data:text/csv;charset=utf-8;base64,{b64encode(written).decode()}"
 
     @property
-    def heads(self) -> list[tuple[Column, bool]]:
+    def heads(self) -> list[tuple[PrintedColumn, bool]]:
         """The shown columns, and whether a group of columns starts or has ended there."""
         before = [self.shown[0].group, *(column.group for column in self.shown)]
         return [(column, column.group != group) for column, group in zip(self.shown, before, strict=False)]
 
     @property
-    def rows(self) -> list[list[tuple[str, Column, bool]]]:
+    def rows(self) -> list[list[tuple[str, PrintedColumn, bool]]]:
         """The texts row by row, each with its column as in ``heads``."""
         return [
             [(text, *head) for text, head in zip(texts, self.heads, strict=True)]

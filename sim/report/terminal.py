@@ -12,8 +12,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from sim.report.columns import Measure, Sheet
-from sim.report.estimates import Estimate
-from sim.report.tables import Column
+from sim.report.estimates import IntervalEstimate
+from sim.report.tables import PrintedColumn
 
 _WORDS = 12
 """Least width, in letters, of a column of words that distinguishes rows: it wraps over several lines."""
@@ -51,7 +51,7 @@ def _laid(table: Sheet[Any], title: str | None, columns: Sequence[Measure[Any]],
     explained = "; ".join(f"{_plain(one)}: {one.about}" for one in shown if one.about)
     gone = ", ".join(_plain(one) for one in columns if one not in shown)
     told = [one.value(row) for one in shown if not one.bare for row in table.rows]
-    between = any(isinstance(value, Estimate) and value.low is not None for value in told)
+    between = any(isinstance(value, IntervalEstimate) and value.low is not None for value in told)
     brackets = "In brackets: 95% intervals." if between else ""
     said = (f"{explained}." if explained else "", brackets, table.caption, f"No room here for: {gone}." if gone else "")
     grid = Grid(
@@ -74,7 +74,7 @@ def _laid(table: Sheet[Any], title: str | None, columns: Sequence[Measure[Any]],
 
 def _fitting(
     table: Sheet[Any], texts: Mapping[Measure[Any], Sequence[str]], room: int
-) -> tuple[list[Column], list[Measure[Any]], int]:
+) -> tuple[list[PrintedColumn], list[Measure[Any]], int]:
     """Return the key columns, the columns shown, and the gap between columns.
 
     Where not all fit, the last columns that are neither main nor kept go first; then the gap shrinks, several keys
@@ -99,7 +99,7 @@ def _fitting(
     joined = free(1) < 0 and len(keys) > 1
     words = table.words()
     if joined:
-        keys = [Column(words.head, ["x" * min(_WORDS, _width(words.texts))])]
+        keys = [PrintedColumn(words.head, ["x" * min(_WORDS, _width(words.texts))])]
     first = next((one for one in shown if one.main), shown[0])
     drop([one for one in reversed(shown) if one is not first and not one.main], 1)
     return [words] if joined else keys, shown, 1

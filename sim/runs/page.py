@@ -20,7 +20,7 @@ from sim.games.game import Line
 from sim.report.cells import trials_id
 from sim.report.notation import MISSING, number, setting, symbol
 from sim.report.page import CellTrials, Frame, Page, render
-from sim.report.tables import Column, PageTable
+from sim.report.tables import PageTable, PrintedColumn
 from sim.runs.folder import RunFolder
 from sim.runs.trials import is_part, read_trials, schedule, summarise
 from sim.scenarios.sweep import Sweep
@@ -137,7 +137,7 @@ def _trials_by_cell(sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> Iterat
         if own:
             title = ", ".join(f"{symbol(key)} = {setting(value)}" for key, value in cell.swept.items())
             keys = [key for key in own[0] if key in _NAMING or _varies([trial.get(key) for trial in own])]
-            columns = [Column(key.replace("_", " "), [_written(trial[key]) for trial in own]) for key in keys]
+            columns = [PrintedColumn(key.replace("_", " "), [_written(trial[key]) for trial in own]) for key in keys]
             yield CellTrials(trials_id(cell.swept), title or "all trials", PageTable(columns))
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from fairwall.errors import UserError
 from sim.games import GAMES, read
 from sim.report.notation import MISSING
-from sim.report.page import Page, Section, render
-from sim.report.tables import Column, PageTable
+from sim.report.page import Page, PageSection, render
+from sim.report.tables import PageTable, PrintedColumn
 from sim.runs.page import Played, together
 from sim.runs.trials import read_trials, summarise
 
@@ -53,16 +53,16 @@ def played_in(folder: Path) -> Played:
     return read(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl")
 
 
-def _settings(pages: dict[str, Page]) -> Iterator[Section]:
+def _settings(pages: dict[str, Page]) -> Iterator[PageSection]:
     told = [dict(page.settings) for page in pages.values()]
     terms = list(dict.fromkeys(term for one in told for term in one))
     unlike = [term for term in terms if len({one.get(term) for one in told}) > 1]
     alike = "; ".join(f"{term}: {told[0][term]}" for term in terms if term not in unlike)
-    columns = [Column("setting", unlike, numeric=False)] + [
-        Column(letter, [one.get(term, MISSING) for term in unlike], numeric=False, stays=True)
+    columns = [PrintedColumn("setting", unlike, numeric=False)] + [
+        PrintedColumn(letter, [one.get(term, MISSING) for term in unlike], numeric=False, stays=True)
         for letter, one in zip(pages, told, strict=True)
     ]
-    yield Section(
+    yield PageSection(
         "settings",
         "What was set otherwise" if unlike else "All was set alike",
         table=PageTable(columns) if unlike else None,
@@ -70,7 +70,7 @@ def _settings(pages: dict[str, Page]) -> Iterator[Section]:
     )
 
 
-def _measured(tables: dict[str, PageTable | None]) -> Iterator[Section]:
+def _measured(tables: dict[str, PageTable | None]) -> Iterator[PageSection]:
     """Stack the rows of each run's first table; a missing value is a dash."""
     shown = {letter: table for letter, table in tables.items() if table is not None}
     columns = {column.name: column for table in shown.values() for column in table.columns}
@@ -85,11 +85,11 @@ def _measured(tables: dict[str, PageTable | None]) -> Iterator[Section]:
         for name, of in texts.items():
             of += own.get(name, [MISSING] * rows)
     joined = [replace(column, texts=texts[name]) for name, column in columns.items()]
-    first = Column("run", letters, numeric=False, stays=True)
-    yield Section("measured", "What was measured", table=PageTable([first, *joined]))
+    first = PrintedColumn("run", letters, numeric=False, stays=True)
+    yield PageSection("measured", "What was measured", table=PageTable([first, *joined]))
 
 
-def _figures(pages: dict[str, Page]) -> Iterator[Section]:
+def _figures(pages: dict[str, Page]) -> Iterator[PageSection]:
     """Yield the figures of one name side by side, under their name in each run's report."""
     alike: dict[str, list[Figure]] = {}
     for letter, page in pages.items():
@@ -97,4 +97,4 @@ def _figures(pages: dict[str, Page]) -> Iterator[Section]:
             own = replace(figure, name=f"{letter}-{name}", title=f"{letter}: {figure.title}", wide=False)
             alike.setdefault(name, []).append(own)
     for name, figures in alike.items():
-        yield Section(f"figure-{name}", f"Figure {name}", figures=figures)
+        yield PageSection(f"figure-{name}", f"Figure {name}", figures=figures)

@@ -14,7 +14,7 @@ from fairwall.errors import NotOneOf
 from fairwall.laws.decimals import part_of
 from fairwall.laws.metric import key_of
 from fairwall.laws.precision import DECIMALS_MAX
-from fairwall.plugins import Table
+from fairwall.plugins import Registry
 
 EPSILON_MIN = 1e-6
 """Smallest epsilon of a trial: each query gets a share, and compliance refuses shares below
@@ -51,7 +51,7 @@ def one_of(names: Mapping[str, Any]) -> AfterValidator:
 
     def check(name: str) -> str:
         if name not in names:
-            raise NotOneOf(names.known() if isinstance(names, Table) else names)
+            raise NotOneOf(names.known() if isinstance(names, Registry) else names)
         return name
 
     return AfterValidator(check)
@@ -69,13 +69,13 @@ Line = Annotated[str, AfterValidator(_one_line)]
 Epsilon = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_epsilon), PlainSerializer(plain)]
 
 
-class Section(BaseModel):
+class ScenarioKeys(BaseModel):
     """A table of a scenario file: its keys and no others."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
-class ScenarioSection(Section):
+class ScenarioSection(ScenarioKeys):
     """The game to play, and the number of trials."""
 
     name: Line = Field(min_length=1, max_length=80)
@@ -93,7 +93,7 @@ ROLES = ("protected", "advantaged", "disadvantaged", "label", "positive", "negat
 """The keys that assign roles to a table's columns and meanings to their values."""
 
 
-class TableSection(Section):
+class ScenarioTable(ScenarioKeys):
     """The table, and its columns' roles."""
 
     source: str = Field(min_length=1)
@@ -112,7 +112,7 @@ class TableSection(Section):
         return {role: getattr(self, role) for role in ROLES}
 
 
-class ComplianceSection(Section):
+class ComplianceSection(ScenarioKeys):
     """The policy: the metric, the mechanism, and the privacy budget."""
 
     metric: Annotated[str, AfterValidator(key_of)] = "sp"
@@ -143,7 +143,7 @@ OF_PARTIES = ("kill", "pause")
 """The faults that happen to a party; the others happen on a link."""
 
 
-class Fault(Section):
+class InjectedFault(ScenarioKeys):
     """One fault, in a trial by its number within the run, from 1, and when it happens.
 
     It happens to a party or on a link, "<caller>-<server>": at a ``step``, a call of a method of the referee or of the
@@ -176,7 +176,7 @@ class Fault(Section):
         return self
 
 
-class FaultsSection(Section):
+class FaultsSection(ScenarioKeys):
     """Faults between the parties: named ones, and others that are drawn for each trial."""
 
     seed: int = Field(default=0, strict=True, ge=0)
@@ -184,7 +184,7 @@ class FaultsSection(Section):
     kinds: tuple[FaultKind, ...] = get_args(FaultKind)
     links: tuple[LinkName, ...] = get_args(LinkName)
     parties: tuple[Literal["compliance", "developer", "adversary"], ...] = ("compliance", "developer", "adversary")
-    at: tuple[Fault, ...] = ()
+    at: tuple[InjectedFault, ...] = ()
     deadline: float = Field(default=60.0, strict=True, gt=0, le=3600)
 
     @model_validator(mode="after")
@@ -195,7 +195,7 @@ class FaultsSection(Section):
         return self
 
 
-class PaperFigure(Section):
+class PaperFigure(ScenarioKeys):
     """A paper's printed figure about cells of this scenario.
 
     ``source`` is its place in the paper, with any loss; ``where`` are the values, by dotted key, of the cells it
@@ -210,7 +210,7 @@ class PaperFigure(Section):
     missing: str | None = None
 
 
-class Scenario(Section):
+class Scenario(ScenarioKeys):
     """A validated scenario of any game; each game's own class adds its tables.
 
     ``sweep`` is a grid of dotted keys to lists of values, or several grids over the same keys, one after the other.

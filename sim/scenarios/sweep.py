@@ -30,7 +30,7 @@ from fairwall.laws.metric import NotAMetric
 from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.plugins import Plugin, in_use
 from sim.scenarios.checks import common_problems
-from sim.scenarios.scenario import Fault, FaultsSection, Scenario, Section, as_values, grids_of
+from sim.scenarios.scenario import FaultsSection, InjectedFault, Scenario, ScenarioKeys, as_values, grids_of
 
 _NEVER_SWEPT = "scenario.secret"
 """The key that is the same for every cell of a run."""
@@ -243,7 +243,7 @@ def _fields(kind: type[Scenario]) -> dict[str, FieldInfo]:
     return {
         f"{section}.{field.alias or name}": field
         for section, keys in sections.items()
-        if isinstance(keys, type) and issubclass(keys, Section)
+        if isinstance(keys, type) and issubclass(keys, ScenarioKeys)
         for name, field in keys.model_fields.items()
     }
 
@@ -251,7 +251,10 @@ def _fields(kind: type[Scenario]) -> dict[str, FieldInfo]:
 def _of_entries(kind: type[Scenario]) -> list[str]:
     """Return the keys in a scenario class's lists of tables: printed figures and faults."""
     figure = get_args(kind.model_fields["paper"].annotation)[0]
-    return [*(f"paper.{name}" for name in figure.model_fields), *(f"faults.at.{name}" for name in Fault.model_fields)]
+    return [
+        *(f"paper.{name}" for name in figure.model_fields),
+        *(f"faults.at.{name}" for name in InjectedFault.model_fields),
+    ]
 
 
 def _small(values: Mapping[str, Any], origin: str, keys: _Keys) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Travel:
     message: Any
 
 
-class Violation(NamedTuple):
+class BoundaryViolation(NamedTuple):
     """A field above its receiver's clearance, or without a label."""
 
     party: str
@@ -100,10 +100,10 @@ def label_of(field: Any, inherited: int) -> int:
     return inherited if label == VISIBILITY_INHERITED else label
 
 
-def violations(travels: Iterable[Travel] | None = None) -> list[Violation]:
+def violations(travels: Iterable[Travel] | None = None) -> list[BoundaryViolation]:
     """Return each field that reaches a party above its clearance, or without a label, by default of all messages."""
     return [
-        Violation(travel.party, travel.method, at.path, level_name(at.level))
+        BoundaryViolation(travel.party, travel.method, at.path, level_name(at.level))
         for travel in (travelling() if travels is None else travels)
         for at in walk(travel.message)
         if not VISIBILITY_UNSPECIFIED < at.level <= CLEARANCE[travel.party]

@@ -17,7 +17,7 @@ _HEALTH = "/grpc.health."
 
 
 @dataclass
-class Call:
+class TranscriptCall:
     """A call as one party recorded it, without an ending if the party ended before the call did."""
 
     key: CallKey
@@ -50,23 +50,23 @@ class Call:
         return only_waited(decode(self.method, False, script.data(answer)) for answer in self.answers[:1])
 
 
-def calls(script: Transcript) -> list[Call]:
+def calls(script: Transcript) -> list[TranscriptCall]:
     """Return the decided calls of a transcript and polls, by first entry: no health checks, no cancelled calls."""
     return sorted((call for call in all_calls(script) if _was_decided(call)), key=lambda call: call.start)
 
 
-def all_calls(script: Transcript) -> list[Call]:
+def all_calls(script: Transcript) -> list[TranscriptCall]:
     """Return every call that a transcript has a message or an ending of."""
-    found: dict[CallKey, Call] = {}
+    found: dict[CallKey, TranscriptCall] = {}
     for message in script.messages:
-        call = found.setdefault(message.call, Call(message.call, message.method))
+        call = found.setdefault(message.call, TranscriptCall(message.call, message.method))
         (call.requests if message.is_request else call.answers).append(message)
     for key, ending in script.endings.items():
-        found.setdefault(key, Call(key, ending.method)).ending = ending
+        found.setdefault(key, TranscriptCall(key, ending.method)).ending = ending
     return list(found.values())
 
 
-def deal_of(script: Transcript, call: Call) -> str:
+def deal_of(script: Transcript, call: TranscriptCall) -> str:
     """Return the id of a call's deal, from its request or its answer; "" if neither names one."""
     for messages in (call.requests, call.answers):
         for message in messages[:1]:
@@ -77,7 +77,7 @@ def deal_of(script: Transcript, call: Call) -> str:
     return ""
 
 
-def _was_decided(call: Call) -> bool:
+def _was_decided(call: TranscriptCall) -> bool:
     if call.method.startswith(_HEALTH) or call.ending is None:
         return False
     return call.ending.status not in TRANSPORT or call.ending.reason != error_pb2.REASON_UNSPECIFIED

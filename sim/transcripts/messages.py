@@ -32,7 +32,7 @@ class Cards:
 
 
 @dataclass(frozen=True, eq=False)
-class Submission:
+class RecordedSubmission:
     """A party's submission and its answer. Arrays are missing from a request that is not stored in full."""
 
     place: str
@@ -42,7 +42,7 @@ class Submission:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class RecordedBatch:
     """A batch of queries under one request id, on ``models`` models, with the metric's wire number.
 
     ``epsilon`` is the requested one. ``predictions``, of shape (models, people), are None if not stored or never
@@ -62,7 +62,7 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class ServedScores:
     """A model's scores of rows, as served: features (rows, d) and scores (rows,); None if not stored."""
 
     request_id: str
@@ -86,21 +86,21 @@ class TrialMessages:
 
     deal_id: str
     cards: dict[str, Cards] = field(default_factory=dict)
-    submissions: dict[str, Submission] = field(default_factory=dict)
-    batches: dict[str, Batch] = field(default_factory=dict)
-    others: dict[str, dict[str, Batch]] = field(default_factory=dict)
-    served: list[Served] = field(default_factory=list)
+    submissions: dict[str, RecordedSubmission] = field(default_factory=dict)
+    batches: dict[str, RecordedBatch] = field(default_factory=dict)
+    others: dict[str, dict[str, RecordedBatch]] = field(default_factory=dict)
+    served: list[ServedScores] = field(default_factory=list)
     releases: list[KnownCall] = field(default_factory=list)
     is_heard: bool = False
     unread: list[str] = field(default_factory=list)
 
     @property
-    def queried(self) -> dict[str, Batch]:
+    def queried(self) -> dict[str, RecordedBatch]:
         """The batches on the people whose attributes the deal releases."""
         return self.others.get(trained_on(self.deal_id), {})
 
 
-class Session:
+class PlayedSession:
     """The trials that parties played together; ``unread`` are calls that cannot be decoded, with the reason.
 
     A trial is read on request and not kept: all predictions together may exceed memory.
@@ -137,7 +137,7 @@ class Session:
     def trial(self, deal_id: str) -> TrialMessages:
         """Return the messages of a trial."""
         trial = TrialMessages(deal_id)
-        looks: dict[str, list[Served]] = {}
+        looks: dict[str, list[ServedScores]] = {}
         # Compliance's calls to models come before the answer that it computed from them.
         for one in sorted(self._calls[deal_id], key=lambda one: one.method == _AUDIT_MODELS):
             try:
@@ -162,7 +162,7 @@ def _name_of_table(request: Any) -> Any:
     return name
 
 
-def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: KnownCall) -> None:
+def _take(trial: TrialMessages, looks: dict[str, list[ServedScores]], one: KnownCall) -> None:
     method = one.method
     if method == _PREDICT and one.is_answered:
         served = _served(one)
@@ -177,7 +177,7 @@ def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: KnownCall) 
         arrays = collect(first.deal, parts) if one.is_stored else None
         trial.cards[first.deal.DESCRIPTOR.name] = Cards(first.deal, arrays)
     elif method in SUBMISSIONS and one.is_answered:
-        trial.submissions[short(method)] = Submission(one.place, one.request, one.is_stored, one.answer)
+        trial.submissions[short(method)] = RecordedSubmission(one.place, one.request, one.is_stored, one.answer)
         # A model may be released before the last question about it.
         trial.is_heard |= short(method).startswith("Submit") and one.script.party in ("compliance", "developer")
     elif method in (_AUDIT, _AUDIT_MODELS) and not one.is_refused:
@@ -190,17 +190,17 @@ def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: KnownCall) 
             batches[batch.request_id] = batch if before is None else replace(batch, asked=before.asked)
 
 
-def _served(one: KnownCall) -> Served:
+def _served(one: KnownCall) -> ServedScores:
     first, *parts = one.requests
     header = first.header
     if not one.is_stored:
-        return Served(header.request_id, header.model, None, None, one.call.start)
+        return ServedScores(header.request_id, header.model, None, None, one.call.start)
     features = gathered(header.features, (part.features_chunk for part in parts)).astype(np.float64)
     scores = from_message(one.answers[0].scores).astype(np.float64)
-    return Served(header.request_id, header.model, features, scores, one.call.start)
+    return ServedScores(header.request_id, header.model, features, scores, one.call.start)
 
 
-def _uploaded(one: KnownCall) -> Batch:
+def _uploaded(one: KnownCall) -> RecordedBatch:
     first, *parts = one.requests
     header = first.header
     predictions = None
@@ -210,7 +210,7 @@ def _uploaded(one: KnownCall) -> Batch:
     return _batch(one, header, int(header.predictions.shape[0]), predictions, answer)
 
 
-def _asked_models(one: KnownCall, looks: Mapping[str, list[Served]]) -> Batch:
+def _asked_models(one: KnownCall, looks: Mapping[str, list[ServedScores]]) -> RecordedBatch:
     """Return the batch of a request on served models, with the scores that compliance got while it lasted."""
     (request,) = one.requests
     during = range(one.call.start, one.call.answered + 1)
@@ -226,8 +226,8 @@ def _asked_models(one: KnownCall, looks: Mapping[str, list[Served]]) -> Batch:
 
 def _batch(
     one: KnownCall, header: Any, models: int, predictions: NDArray[np.float64] | None, answer: AuditResponse | None
-) -> Batch:
-    return Batch(
+) -> RecordedBatch:
+    return RecordedBatch(
         request_id=header.request_id,
         metric=header.metric,
         epsilon=header.epsilon,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairwall.wire.v1.error_pb2 import REASON_UNSPECIFIED
-from sim.transcripts.calls import Call, all_calls
+from sim.transcripts.calls import TranscriptCall, all_calls
 from sim.transcripts.files import CallKey, Message, Transcript, decode
 from sim.transcripts.methods import short
 
@@ -23,7 +23,7 @@ class KnownCall:
     """A call, and the transcript with its most complete record."""
 
     script: Transcript
-    call: Call
+    call: TranscriptCall
 
     @property
     def method(self) -> str:

@@ -13,10 +13,10 @@ from fairwall.wire.v1.visibility_pb2 import VISIBILITY_INHERITED, VISIBILITY_UNS
 from sim.transcripts.boundary import CLEARANCE, level_name
 from sim.transcripts.files import Transcript, decode
 from sim.transcripts.methods import METHODS, short
-from sim.verify.finding import Finding
+from sim.verify.finding import VerifyFinding
 
 
-def forbidden(script: Transcript, parties: Mapping[str, Transcript]) -> Iterator[Finding]:
+def forbidden(script: Transcript, parties: Mapping[str, Transcript]) -> Iterator[VerifyFinding]:
     """Check what the party received, and what it sent to a receiver without a transcript."""
     for message in script.messages:
         receiver = message.call.server if message.is_request else message.call.caller
@@ -26,17 +26,17 @@ def forbidden(script: Transcript, parties: Mapping[str, Transcript]) -> Iterator
         if message.call.caller not in CALLERS.get(message.method, frozenset()):
             ending = script.endings.get(message.call)
             if ending is None or ending.status == 0:
-                yield Finding("allowed", place, f"{message.call.caller} may not call {message.method}")
+                yield VerifyFinding("allowed", place, f"{message.call.caller} may not call {message.method}")
         if message.method not in METHODS:
             continue
         decoded = decode(message.method, message.is_request, script.data(message))
         if decoded is None:
-            yield Finding("allowed", place, f"is no message of {short(message.method)}")
+            yield VerifyFinding("allowed", place, f"is no message of {short(message.method)}")
             continue
         for path, level in _fields(decoded):
             if not VISIBILITY_UNSPECIFIED < level <= CLEARANCE.get(receiver, VISIBILITY_UNSPECIFIED):
                 label = "unknown to the protocol" if level == VISIBILITY_UNSPECIFIED else level_name(level)
-                yield Finding("allowed", place, f"{path} is {label}, and reached {receiver or 'a stranger'}")
+                yield VerifyFinding("allowed", place, f"{path} is {label}, and reached {receiver or 'a stranger'}")
 
 
 def _fields(message: Protobuf, inherited: int = VISIBILITY_UNSPECIFIED) -> Iterator[tuple[str, int]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.answers.differencing import Detector
 from compliance.games.audits import open_case
 from compliance.games.curator import open_curator
@@ -28,7 +28,7 @@ from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import name_of
 from fairwall.wire.queries import trained_on
 from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
-from sim.transcripts.messages import Batch, Submission, TrialMessages
+from sim.transcripts.messages import RecordedBatch, RecordedSubmission, TrialMessages
 from sim.verify.charges import charges
 
 
@@ -79,7 +79,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         _compare(findings, report, _Case(name, trained, report.request.release_audits, trial.queried), 0)
 
 
-def _sealed(key: bytes, features: NDArray[Any], batches: Mapping[str, Batch]) -> dict[str, Batch]:
+def _sealed(key: bytes, features: NDArray[Any], batches: Mapping[str, RecordedBatch]) -> dict[str, RecordedBatch]:
     """Return the batches with the recomputed predictions of sealed models, which no message contains."""
     rows = features.astype(np.float64)
     return {
@@ -95,10 +95,12 @@ class _Case:
     name: str
     records: Records
     audits: Sequence[Any]
-    batches: Mapping[str, Batch]
+    batches: Mapping[str, RecordedBatch]
 
 
-def _compare(findings: Findings, report: Submission, case: _Case, differencing: int) -> list[tuple[Any, Batch]]:
+def _compare(
+    findings: Findings, report: RecordedSubmission, case: _Case, differencing: int
+) -> list[tuple[Any, RecordedBatch]]:
     """Compare the reports on a case's batches, except for the total cost; return those of known requests."""
     _gaps(findings, report, case, differencing)
     _listed(findings, report, case)
@@ -107,7 +109,7 @@ def _compare(findings: Findings, report: Submission, case: _Case, differencing: 
     return asked
 
 
-def _gaps(findings: Findings, report: Submission, case: _Case, differencing: int) -> None:
+def _gaps(findings: Findings, report: RecordedSubmission, case: _Case, differencing: int) -> None:
     """Compare each batch's metric, gaps, charge, and number of flagged models."""
     where = report.place
     records = case.records
@@ -138,7 +140,7 @@ def _gaps(findings: Findings, report: Submission, case: _Case, differencing: int
             findings.same(where, f"{place}: flagged", audit.flagged, detector.flagged.get(batch.request_id, 0))
 
 
-def _listed(findings: Findings, report: Submission, case: _Case) -> None:
+def _listed(findings: Findings, report: RecordedSubmission, case: _Case) -> None:
     """Check that each answered batch is reported once."""
     said = Counter(audit.request_id for audit in case.audits)
     for request_id, times in said.items():
@@ -150,7 +152,7 @@ def _listed(findings: Findings, report: Submission, case: _Case) -> None:
             findings.wrong(report.place, text)
 
 
-def _order(findings: Findings, report: Submission, case: _Case, batches: Iterable[Batch]) -> None:
+def _order(findings: Findings, report: RecordedSubmission, case: _Case, batches: Iterable[RecordedBatch]) -> None:
     """Check that batches are in the order of charges: a request after another's answer is charged later."""
     latest = -1
     for batch in batches:
@@ -161,7 +163,11 @@ def _order(findings: Findings, report: Submission, case: _Case, batches: Iterabl
 
 
 def _spent(
-    findings: Findings, report: Submission, dealt: Any, case: Case, batches: Sequence[tuple[Any, Batch]]
+    findings: Findings,
+    report: RecordedSubmission,
+    dealt: Any,
+    case: AuditCase,
+    batches: Sequence[tuple[Any, RecordedBatch]],
 ) -> float | None:
     """Recompute each batch's cost, check the budget, and return the total cost; None if it is unknown."""
     place = f"{case.dataset}: compliance reports"

@@ -38,7 +38,7 @@ Codes = NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class SoughtColumn:
     """A column to search for: (people,), 0 or 1."""
 
     name: str
@@ -51,10 +51,10 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Found:
+class ColumnMatch:
     """A column found: its first byte, and its encoding."""
 
-    column: Column
+    column: SoughtColumn
     at: int
     how: str
 
@@ -67,7 +67,7 @@ class _Pattern:
     with the most changes, together with the next one: runs of equal values are everywhere.
     """
 
-    column: Column
+    column: SoughtColumn
     order: str
     changes: int
     codes: Codes
@@ -84,13 +84,13 @@ class _Pattern:
         return [*range(0, self.changes - _WINDOW, _WINDOW), self.changes - _WINDOW]
 
 
-class Search:
+class ByteSearch:
     """A search for columns, prepared for many calls."""
 
-    def __init__(self, columns: Iterable[Column]) -> None:
+    def __init__(self, columns: Iterable[SoughtColumn]) -> None:
         known = list(columns)
         self._anywhere = [column for column in known if column.bits >= ANYWHERE_BITS]
-        self._whole: dict[bytes, list[tuple[Column, str]]] = {}
+        self._whole: dict[bytes, list[tuple[SoughtColumn, str]]] = {}
         for column in known:
             if WHOLE_BITS <= column.bits < ANYWHERE_BITS:
                 for order, values in _orders(column):
@@ -103,7 +103,7 @@ class Search:
         self._likely[self._keys >> _WINDOW] = True
         self._longest = max((len(column.values) for column in self._anywhere), default=0)
 
-    def __call__(self, data: bytes, strides: Sequence[int] = WIDE) -> list[Found]:
+    def __call__(self, data: bytes, strides: Sequence[int] = WIDE) -> list[ColumnMatch]:
         """Return the columns found in bytes, each once per stride or order of bits.
 
         ``strides`` are the distances to search, in bytes, from one person's value to the next one's.
@@ -112,14 +112,14 @@ class Search:
         if not self._anywhere or not data:
             return found
         overlap = self._longest * max(strides)
-        seen: dict[tuple[Column, str], Found] = {}
+        seen: dict[tuple[SoughtColumn, str], ColumnMatch] = {}
         for start in range(0, len(data), _BLOCK_BYTES):
             block = np.frombuffer(data, np.uint8, min(len(data) - start, _BLOCK_BYTES + overlap), start)
             for hit in self._in_block(block, strides):
-                seen.setdefault((hit.column, hit.how), Found(hit.column, start + hit.at, hit.how))
+                seen.setdefault((hit.column, hit.how), ColumnMatch(hit.column, start + hit.at, hit.how))
         return found + list(seen.values())
 
-    def _as_a_whole(self, data: bytes) -> Iterator[Found]:
+    def _as_a_whole(self, data: bytes) -> Iterator[ColumnMatch]:
         """Compare the whole data with columns, as elements of one width or as bits."""
         whole = np.frombuffer(data, np.uint8)
         for people in {len(split) for split in self._whole}:
@@ -133,9 +133,9 @@ class Search:
             for how, values in candidates:
                 if len(np.unique(values)) == 2:
                     for column, order in self._whole.get(_split(values), ()):
-                        yield Found(column, 0, f"{how}, {order}")
+                        yield ColumnMatch(column, 0, f"{how}, {order}")
 
-    def _in_block(self, block: NDArray[np.uint8], strides: Sequence[int]) -> Iterator[Found]:
+    def _in_block(self, block: NDArray[np.uint8], strides: Sequence[int]) -> Iterator[ColumnMatch]:
         for stride in strides:
             codes = _codes((block[stride:] != block[:-stride]).view(np.uint8), stride)
             likely = np.flatnonzero(self._likely[codes])
@@ -146,7 +146,7 @@ class Search:
             for at, pattern in self._matches(len(codes), at_byte, likely, stride):
                 people = block[at : at + (pattern.changes + 1) * stride : stride]
                 if len(np.unique(people)) == 2:
-                    yield Found(pattern.column, at, f"one value every {stride} bytes, {pattern.order}")
+                    yield ColumnMatch(pattern.column, at, f"one value every {stride} bytes, {pattern.order}")
         for order, ordered in (("first bit first", block), ("last bit first", _REVERSED[block])):
             changes = _bit_changes(ordered)
 
@@ -164,7 +164,7 @@ class Search:
             )
             for at, pattern in self._matches(bits, at_bit, likely, 1):
                 if at + pattern.changes < bits:
-                    yield Found(pattern.column, at // 8, f"bits, {order}, {pattern.order}")
+                    yield ColumnMatch(pattern.column, at // 8, f"bits, {order}, {pattern.order}")
 
     def _matches(
         self, length: int, code_at: Callable[[NDArray[np.int64]], Codes], likely: NDArray[np.int64], stride: int
@@ -189,12 +189,12 @@ class Search:
                 yield from ((int(start), pattern) for start in starts)
 
 
-def _orders(column: Column) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+def _orders(column: SoughtColumn) -> Iterator[tuple[str, NDArray[np.uint8]]]:
     yield "in the order of the rows", column.values
     yield "from the last row on", column.values[::-1]
 
 
-def _patterns(column: Column) -> Iterator[_Pattern]:
+def _patterns(column: SoughtColumn) -> Iterator[_Pattern]:
     for order, values in _orders(column):
         changes = (values[1:] != values[:-1]).view(np.uint8)
         codes = _codes(changes, 1)

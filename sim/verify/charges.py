@@ -6,22 +6,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.ledger.accountant import FREE, Loss
 from compliance.mechanisms.bounding import Bounded
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, Reusable, chosen
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts, Mechanism, Reusable, chosen
 from compliance.noise.sampling import noise_for
 from fairwall.wire.metrics import name_of
-from sim.transcripts.messages import Batch
+from sim.transcripts.messages import RecordedBatch
 
 
 @dataclass(frozen=True, eq=False)
 class _Sold:
     """A charged batch, whose purchase may answer a later batch."""
 
-    batch: Batch
+    batch: RecordedBatch
     mechanism: Mechanism
-    question: Question
+    question: BatchQuestion
     delta: float
 
     @cached_property
@@ -31,7 +31,7 @@ class _Sold:
         return self.mechanism.release(self.question, NO_FACTS, self.batch.epsilon, self.delta, noise).facts
 
 
-def charges(case: Case, batches: Iterable[tuple[Batch, float]]) -> Iterator[Loss | None]:
+def charges(case: AuditCase, batches: Iterable[tuple[RecordedBatch, float]]) -> Iterator[Loss | None]:
     """Yield each batch's cost, in the order of charges; None where missing predictions leave it unknown.
 
     A batch that an earlier purchase answers costs nothing, unless it was requested while the purchase was under way: it
@@ -42,7 +42,7 @@ def charges(case: Case, batches: Iterable[tuple[Batch, float]]) -> Iterator[Loss
     is_known = True
     for batch, charged in batches:
         metric = name_of(batch.metric)
-        question = None if batch.predictions is None else Question(metric, batch.predictions, case.records)
+        question = None if batch.predictions is None else BatchQuestion(metric, batch.predictions, case.records)
         people = sum(case.records.counts(metric))
         answering = chosen(mechanism, metric, people, batch.models, batch.epsilon, case.delta, question)
         loss = answering.cost(batch.epsilon, case.delta)

@@ -14,12 +14,12 @@ from pathlib import Path
 from fairwall.plugins import missing, named_in
 from sim.transcripts.files import Transcript, paths, read
 from sim.transcripts.findings import UNFIT, Findings, Recomputed
-from sim.transcripts.messages import Session
+from sim.transcripts.messages import PlayedSession
 from sim.verify import audit_reports
 from sim.verify.allowed import forbidden
 from sim.verify.confinement import changed_confinement
 from sim.verify.counterparts import disagreements
-from sim.verify.finding import Finding, NoRun, Verification
+from sim.verify.finding import NoRun, Verification, VerifyFinding
 from sim.verify.lines import read_lines
 from sim.verify.protected import ProtectedColumns
 from sim.verify.report_page import changed_page
@@ -63,7 +63,7 @@ def verify(
     if lacking:
         notes.append(f"not checked: the report, trials.jsonl and what parties report: {lacking}")
     recomputed = Findings().result() if lacking else _recompute(folder, by_number)
-    findings += (Finding("reported", *contradiction) for contradiction in recomputed.contradictions)
+    findings += (VerifyFinding("reported", *contradiction) for contradiction in recomputed.contradictions)
     return Verification(
         findings=tuple(dict.fromkeys(findings)),
         notes=tuple(dict.fromkeys([*notes, *protected.notes, *recomputed.notes])),
@@ -84,7 +84,7 @@ def _lacking(folder: Path) -> str:
 def _recompute(folder: Path, sessions: Mapping[str, Mapping[str, Transcript]]) -> Recomputed:
     """Recompute the reports of a run from its transcripts, by number, then by party."""
     findings = Findings()
-    played = [Session(parties) for parties in sessions.values()]
+    played = [PlayedSession(parties) for parties in sessions.values()]
     # An interrupted trial is played again in a later session.
     last = {deal_id: session for session in played for deal_id in session.deals}
     lines = read_lines(findings, folder)

@@ -10,7 +10,7 @@ from typing import Any
 from sim.transcripts.calls import all_calls
 from sim.transcripts.files import Transcript
 from sim.transcripts.methods import DEALS
-from sim.verify.finding import Finding
+from sim.verify.finding import VerifyFinding
 from sim.verify.run_files import result_of
 
 _Layers = list[dict[str, Any]]
@@ -18,14 +18,14 @@ _Layers = list[dict[str, Any]]
 
 def changed_confinement(
     folder: Path, sessions: Sequence[Mapping[str, Transcript]], notes: list[str]
-) -> Iterator[Finding]:
+) -> Iterator[VerifyFinding]:
     """Compare the layers of every start of the parties; ``notes`` gets what could not be compared."""
     result = result_of(folder)
     if result is None or not result.get("files"):
         return  # broken off, which is another finding
     starts = result.get("confinement")
     if not isinstance(starts, list) or not all(isinstance(start, dict) for start in starts):
-        yield Finding("file", "result.json", "says not what confined the parties")
+        yield VerifyFinding("file", "result.json", "says not what confined the parties")
         return
     said = [{party: _layers(script) for party, script in session.items()} for session in sessions]
     if not any(layers for own in said for layers in own.values()):
@@ -45,10 +45,10 @@ def changed_confinement(
         return
     texts = [text for start, own in zip(starts, said, strict=False) if (text := _unlike(start, own)) is not None]
     if len(starts) == len(said) and texts:
-        yield Finding("reported", "result.json", f"confinement: {texts[0]}")
+        yield VerifyFinding("reported", "result.json", f"confinement: {texts[0]}")
     else:
         text = f"confinement: parties were started {len(starts)} times, and their transcripts tell of {len(said)}"
-        yield Finding("reported", "result.json", text + "".join(f"; {one}" for one in texts[:1]))
+        yield VerifyFinding("reported", "result.json", text + "".join(f"; {one}" for one in texts[:1]))
 
 
 def _layers(script: Transcript) -> _Layers:

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from fairwall.wire.v1 import error_pb2
 from sim.transcripts.files import CallKey, Ending, Message, Transcript
 from sim.transcripts.methods import short
-from sim.verify.finding import Finding
+from sim.verify.finding import VerifyFinding
 
 
 @dataclass
@@ -27,7 +27,7 @@ class _Side:
         return self.ending is not None and self.ending.status == 0
 
 
-def disagreements(parties: Mapping[str, Transcript], notes: list[str]) -> Iterator[Finding]:
+def disagreements(parties: Mapping[str, Transcript], notes: list[str]) -> Iterator[VerifyFinding]:
     """Compare the records of the calls between parties of one number; ``notes`` gets what could not be compared."""
     calls: dict[CallKey, dict[str, _Side]] = {}
     for party, script in parties.items():
@@ -35,14 +35,16 @@ def disagreements(parties: Mapping[str, Transcript], notes: list[str]) -> Iterat
             side = calls.setdefault(message.call, {}).setdefault(party, _Side(script, message.method))
             (side.requests if message.is_request else side.answers).append(message)
             if message.method != side.method:
-                yield Finding("counterpart", script.place(message.entry), f"{message.call} has two methods")
+                yield VerifyFinding("counterpart", script.place(message.entry), f"{message.call} has two methods")
         for key, ending in script.endings.items():
             calls.setdefault(key, {}).setdefault(party, _Side(script, ending.method)).ending = ending
     unread = 0
     for key, sides in calls.items():
         if not key.caller or not key.number:
             (side,) = sides.values()
-            yield Finding("counterpart", side.script.place(), f"{key}: made by nobody who records, to {side.method}")
+            yield VerifyFinding(
+                "counterpart", side.script.place(), f"{key}: made by nobody who records, to {side.method}"
+            )
             continue
         caller, server = sides.get(key.caller), sides.get(key.server)
         for one, other, name in ((caller, server, key.server), (server, caller, key.caller)):
@@ -55,17 +57,21 @@ def disagreements(parties: Mapping[str, Transcript], notes: list[str]) -> Iterat
         notes.append(f"{unread} messages of calls that were refused or cancelled were never read by their receiver")
 
 
-def _one_sided(key: CallKey, side: _Side, other: Transcript | None, name: str) -> Iterator[Finding]:
+def _one_sided(key: CallKey, side: _Side, other: Transcript | None, name: str) -> Iterator[VerifyFinding]:
     if other is None:
-        yield Finding("counterpart", f"transcript/{name}", f"is missing, and is what {side.script.place()} speaks of")
+        yield VerifyFinding(
+            "counterpart", f"transcript/{name}", f"is missing, and is what {side.script.place()} speaks of"
+        )
     elif other.is_whole and (name == key.caller or (side.ending is not None and side.ending.is_the_servers)):
-        yield Finding("counterpart", side.script.place(), f"{key} ({short(side.method)}): {name} recorded no such call")
+        yield VerifyFinding(
+            "counterpart", side.script.place(), f"{key} ({short(side.method)}): {name} recorded no such call"
+        )
 
 
-def _both_sided(key: CallKey, caller: _Side, server: _Side) -> Iterator[Finding]:
+def _both_sided(key: CallKey, caller: _Side, server: _Side) -> Iterator[VerifyFinding]:
     if caller.method != server.method:
         text = f"{key} is {short(caller.method)} to one side and {short(server.method)} to the other"
-        yield Finding("counterpart", caller.script.place(), text)
+        yield VerifyFinding("counterpart", caller.script.place(), text)
     # A message missing on the other side may have been under way if the call was cancelled or refused.
     yield from _one_way(key, caller, server, caller.requests, server.requests, server.answered)
     yield from _one_way(key, server, caller, server.answers, caller.answers, caller.answered)
@@ -73,26 +79,26 @@ def _both_sided(key: CallKey, caller: _Side, server: _Side) -> Iterator[Finding]
         same = (caller.ending.status, caller.ending.reason) == (server.ending.status, server.ending.reason)
         if not same and caller.ending.is_the_servers:
             text = f"{key} ended as {_said(caller.ending)} for {key.caller}, as {_said(server.ending)} for {key.server}"
-            yield Finding("counterpart", caller.script.place(caller.ending.entry), text)
+            yield VerifyFinding("counterpart", caller.script.place(caller.ending.entry), text)
 
 
 def _one_way(
     key: CallKey, sender: _Side, receiver: _Side, sent: list[Message], received: list[Message], finished: bool
-) -> Iterator[Finding]:
+) -> Iterator[VerifyFinding]:
     for number, (out, came) in enumerate(zip_longest(sent, received)):
         if came is None:
             if finished and receiver.script.is_whole:
                 text = f"{key}, message {number}: {receiver.script.party} did not record that it got it"
-                yield Finding("counterpart", sender.script.place(out.entry), text)
+                yield VerifyFinding("counterpart", sender.script.place(out.entry), text)
             return
         if out is None:
             if sender.script.is_whole:
                 text = f"{key}, message {number}: {sender.script.party} did not record that it sent it"
-                yield Finding("counterpart", receiver.script.place(came.entry), text)
+                yield VerifyFinding("counterpart", receiver.script.place(came.entry), text)
             return
         if not out.says_the_same_as(came):
             text = f"{key}, message {number}: is not what {sender.script.party} sent (its entry {out.entry})"
-            yield Finding("counterpart", receiver.script.place(came.entry), text)
+            yield VerifyFinding("counterpart", receiver.script.place(came.entry), text)
 
 
 def _said(ending: Ending) -> str:

@@ -12,7 +12,7 @@ class NoRun(UserError):
 
 
 @dataclass(frozen=True)
-class Finding:
+class VerifyFinding:
     """A fault: the check that found it, the file and the place in it, and a description.
 
     The check is "file", "chain", "open", "counterpart", "allowed", "protected", "reported" or "seal".
@@ -33,7 +33,7 @@ class Verification:
     Notes list exemptions, and what could not be checked.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[VerifyFinding, ...]
     notes: tuple[str, ...]
     transcripts: int
     messages: int

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from fairwall.rpc.arrays import ArrayError
 from fairwall.rpc.turns import announced, collect
 from fairwall.wire.v1 import array_pb2
-from sim.transcripts.calls import Call, all_calls, deal_of
+from sim.transcripts.calls import TranscriptCall, all_calls, deal_of
 from sim.transcripts.files import Message, Transcript, decode
 from sim.transcripts.methods import DEALS, short
-from sim.verify.byte_search import NARROW, Column, Found, Search
-from sim.verify.finding import Finding
+from sim.verify.byte_search import NARROW, ByteSearch, ColumnMatch, SoughtColumn
+from sim.verify.finding import VerifyFinding
 
 _PROTECTED = ("protected", "groups")
 """Names of a deal's arrays that hold protected columns."""
@@ -28,7 +28,7 @@ _PROTECTED = ("protected", "groups")
 class _Dealt:
     """A dealt column: its names by deal id, and its permitted holders by deal id and the method that dealt it."""
 
-    column: Column
+    column: SoughtColumn
     names: dict[str, str] = field(default_factory=dict)
     holders: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
@@ -62,13 +62,13 @@ class ProtectedColumns:
                 if call.method in DEALS and answers:
                     self._gather(script, call, answers, declared)
         self.columns = len(self._dealt)
-        self._search = Search(dealt.column for dealt in self._dealt.values())
-        self._found: dict[bytes, list[Found]] = {}
+        self._search = ByteSearch(dealt.column for dealt in self._dealt.values())
+        self._found: dict[bytes, list[ColumnMatch]] = {}
         for who, deals in sorted(declared.items()):
             self.notes.append(f"exempt: groups that {who} holds in deals that declare it: {deals}")
         self.notes.append("exempt: what a party sent is its own, guesses included, and is not searched")
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[VerifyFinding]:
         """Search all that the developer and the adversary received."""
         for party in ("developer", "adversary"):
             small = sum(not self._of(column).is_always_held(party) for column in self._search.too_small)
@@ -84,8 +84,8 @@ class ProtectedColumns:
             self.notes.append(f"not searched: {self._unsearched:,} bytes that were recorded by their digest alone")
 
     def _in_call(
-        self, script: Transcript, call: Call, received: list[Message], reported: set[bytes]
-    ) -> Iterator[Finding]:
+        self, script: Transcript, call: TranscriptCall, received: list[Message], reported: set[bytes]
+    ) -> Iterator[VerifyFinding]:
         place = f"{script.place(received[0].entry)} ({call.key}, {short(call.method)})"
         deal_id = deal_of(script, call)
         own: list[NDArray[np.uint8]] | None = None
@@ -108,7 +108,7 @@ class ProtectedColumns:
                 names = self._of(found.column).names
                 column = names.get(deal_id, found.column.name)
                 text = f"{name} holds {column} from byte {found.at} on: {found.how}"
-                yield Finding("protected", place, f"{script.party} received what it must not: {text}")
+                yield VerifyFinding("protected", place, f"{script.party} received what it must not: {text}")
 
     def _searchable(self, script: Transcript, messages: list[Message]) -> Iterator[tuple[str, bytes, tuple[int, ...]]]:
         """Yield a call's content: the messages without large fields, and each byte field joined from its chunks."""
@@ -126,7 +126,9 @@ class ProtectedColumns:
             row = _row_bytes(shapes.get(name))
             yield name, b"".join(parts), (*NARROW, *((row,) if row > 1 and row not in NARROW else ()))
 
-    def _gather(self, script: Transcript, call: Call, answers: list[Message], declared: dict[str, int]) -> None:
+    def _gather(
+        self, script: Transcript, call: TranscriptCall, answers: list[Message], declared: dict[str, int]
+    ) -> None:
         """Register the protected columns of a deal."""
         parts = iter([decode(call.method, False, script.data(message)) for message in answers])
         first = next(parts, None)
@@ -153,13 +155,13 @@ class ProtectedColumns:
                 self.notes.append(f"not sought: {text}")
                 continue
             for number, row in _columns(values[array]):
-                column = Column(f"{array} {number} of {deal.deal_id}", row)
+                column = SoughtColumn(f"{array} {number} of {deal.deal_id}", row)
                 dealt = self._dealt.setdefault(column.values.tobytes(), _Dealt(column))
                 dealt.names.setdefault(deal.deal_id, column.name)
                 # Two transcripts may describe a deal: a party may hold what both permit.
                 dealt.holders.setdefault((deal.deal_id, call.method), set(holders)).intersection_update(holders)
 
-    def _of(self, column: Column) -> _Dealt:
+    def _of(self, column: SoughtColumn) -> _Dealt:
         return self._dealt[column.values.tobytes()]
 
 

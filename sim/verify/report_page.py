@@ -14,7 +14,7 @@ from fairwall.rpc.kernels import in_use
 from sim.runs.page import rendered
 from sim.transcripts.files import Transcript
 from sim.transcripts.findings import UNFIT
-from sim.verify.finding import Finding
+from sim.verify.finding import VerifyFinding
 from sim.verify.run_files import result_of
 
 _PAGE = "report.html"
@@ -23,7 +23,7 @@ _DRAWN_WITH = re.compile(r"matplotlib ([\w.+]+)")
 _CONTEXT = 24
 
 
-def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) -> Iterator[Finding]:
+def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) -> Iterator[VerifyFinding]:
     """Rewrite the report, and compare: its text always, its figures if the same software drew them.
 
     The referee's process drew the figures, and its transcript names the software. ``notes`` gets what could not be
@@ -53,7 +53,7 @@ def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) 
     page = _DRAWN_WITH.sub(f"matplotlib {now}", page)
     text, text_again = (_FIGURE.sub("<svg>", one) for one in (page, again))
     if text != text_again:
-        yield Finding(
+        yield VerifyFinding(
             "file", _PAGE, f"is not what follows from trials.jsonl and result.json: {_unlike(text, text_again)}"
         )
         return
@@ -71,7 +71,9 @@ def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) 
             f"not checked: the figures of {_PAGE}, which were drawn with {'; '.join(changes)}; its text is well"
         )
     else:
-        yield Finding("file", _PAGE, f"has a figure that does not follow from trials.jsonl: {_unlike(page, again)}")
+        yield VerifyFinding(
+            "file", _PAGE, f"has a figure that does not follow from trials.jsonl: {_unlike(page, again)}"
+        )
 
 
 def _unlike(page: str, again: str) -> str:

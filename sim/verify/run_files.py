@@ -13,23 +13,25 @@ from sim.games import read as read_sweep
 from sim.runs.folder import RunFolder, digests
 from sim.runs.trials import read_trials, summarise
 from sim.transcripts.files import Transcript, anchors
-from sim.verify.finding import Finding
+from sim.verify.finding import VerifyFinding
 
 
-def changed_files(folder: Path) -> Iterator[Finding]:
+def changed_files(folder: Path) -> Iterator[VerifyFinding]:
     """Compare every file, and the end of every chain, with ``result.json``."""
     try:
         result = json.loads((folder / "result.json").read_bytes())
         kept, ends = result["files"], result["transcripts"]
         summary = result["summary"]
     except FileNotFoundError:
-        yield Finding("file", "result.json", "is missing: the run was broken off, and nothing says how its files ended")
+        yield VerifyFinding(
+            "file", "result.json", "is missing: the run was broken off, and nothing says how its files ended"
+        )
         return
     except (ValueError, KeyError, TypeError, IndexError):
-        yield Finding("file", "result.json", "cannot be read")
+        yield VerifyFinding("file", "result.json", "cannot be read")
         return
     if not kept:
-        yield Finding("file", "result.json", "says not how the files ended: the run is going on, or was killed")
+        yield VerifyFinding("file", "result.json", "says not how the files ended: the run is going on, or was killed")
         return
     yield from _compared(kept, digests(folder), "file", lambda name: name, "is not what it was when the run ended")
     yield from _compared(
@@ -40,39 +42,39 @@ def changed_files(folder: Path) -> Iterator[Finding]:
     except UserError:
         pass  # the scenario cannot be read, which is noted with the lines of trials
     except (LookupError, TypeError, ValueError, ArithmeticError):
-        yield Finding("file", "trials.jsonl", "holds lines that cannot be summed up")
+        yield VerifyFinding("file", "trials.jsonl", "holds lines that cannot be summed up")
     else:
         if json.loads(json.dumps(again)) != summary:
-            yield Finding("file", "result.json", "sums up other trials than trials.jsonl holds")
+            yield VerifyFinding("file", "result.json", "sums up other trials than trials.jsonl holds")
     if result.get("complete") is not True:
-        yield Finding("open", "result.json", "the run was not played to its end")
+        yield VerifyFinding("open", "result.json", "the run was not played to its end")
 
 
 def _compared(
     recorded: Mapping[str, Any], there: Mapping[str, Any], check: str, place: Any, text: str
-) -> Iterator[Finding]:
+) -> Iterator[VerifyFinding]:
     for name in sorted(recorded.keys() | there.keys()):
         if name not in there:
-            yield Finding(check, place(name), "is gone")
+            yield VerifyFinding(check, place(name), "is gone")
         elif name not in recorded:
-            yield Finding(check, place(name), "was not there when the run ended")
+            yield VerifyFinding(check, place(name), "was not there when the run ended")
         elif recorded[name] != there[name]:
-            yield Finding(check, place(name), text)
+            yield VerifyFinding(check, place(name), text)
 
 
 _ALIKE = {"scenario_digest": "for different scenarios", "run": "in different runs", "record": "in different ways"}
 """Header fields that all transcripts of a run share, with the words for a difference."""
 
 
-def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[Finding]:
+def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[VerifyFinding]:
     """Find entries that break the chain, transcripts that break off, and transcripts of another run."""
     for script in scripts:
         for problem in script.problems:
-            yield Finding("chain", script.place(problem.entry), problem.text)
+            yield VerifyFinding("chain", script.place(problem.entry), problem.text)
         if not script.closed:
             rest = f", and {script.cut_off} bytes of another" if script.cut_off else ""
             text = f"breaks off after {script.entries} entries{rest}: it was killed, or the end is cut off"
-            yield Finding("open", script.place(), text)
+            yield VerifyFinding("open", script.place(), text)
     result = result_of(folder) or {}
     run, version, record = result.get("run"), result.get("version"), _record_of(folder)
     parts = RunFolder(folder, folder.name).parts()
@@ -84,18 +86,20 @@ def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[Findi
         for name, values in said.items():
             if len(values) > 1:
                 who = "; ".join(", ".join(sorted(parties)) for parties in values.values())
-                yield Finding("chain", "transcript", f"{who}: were written {_ALIKE[name]}")
+                yield VerifyFinding("chain", "transcript", f"{who}: were written {_ALIKE[name]}")
         runs |= said["run"].keys()
         modes |= said["record"].keys()
     by = {script.versions["fairwall"] for script in scripts if "fairwall" in script.versions}
     if version is not None and by - {version}:
         text = f"was recorded by fairwall {', '.join(sorted(by))}, and result.json says {version}"
-        yield Finding("chain", "transcript", text)
+        yield VerifyFinding("chain", "transcript", text)
     if run is not None and runs - {run, *parts}:
-        yield Finding("chain", "transcript", f"is of run {', '.join(sorted(runs))}, and result.json of {run}")
+        yield VerifyFinding("chain", "transcript", f"is of run {', '.join(sorted(runs))}, and result.json of {run}")
     if record is not None and modes - {record}:
         how = ", ".join(sorted(modes))
-        yield Finding("chain", "transcript", f'was recorded as "{how}", and scenario.toml says record = "{record}"')
+        yield VerifyFinding(
+            "chain", "transcript", f'was recorded as "{how}", and scenario.toml says record = "{record}"'
+        )
 
 
 def _by_number(scripts: Sequence[Transcript]) -> list[list[Transcript]]:

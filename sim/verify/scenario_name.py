@@ -10,10 +10,10 @@ from fairwall.errors import UserError
 from sim.games import read as read_sweep
 from sim.runs.folder import RunFolder
 from sim.transcripts.files import Transcript
-from sim.verify.finding import Finding
+from sim.verify.finding import VerifyFinding
 
 
-def misnamed(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Finding]:
+def misnamed(folder: Path, scripts: Iterable[Transcript]) -> Iterator[VerifyFinding]:
     """Compare the scenario's name in each transcript's header with the one that follows from the folder.
 
     No name follows, and other checks report it, if the run's key is missing or the scenario cannot be read; nor if
@@ -32,4 +32,4 @@ def misnamed(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Finding]:
             continue
         if key and script.header.scenario_digest != sweep.name_for_parties(key):
             text = "was written for another scenario than scenario.toml, or under another key"
-            yield Finding("file", script.place(), text)
+            yield VerifyFinding("file", script.place(), text)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairwall.errors import UserError
-from sim.verify.finding import Finding, NoRun
+from sim.verify.finding import NoRun, VerifyFinding
 from sim.verify.run_files import result_of
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def public_key(path: Path) -> Ed25519PublicKey:
     return key
 
 
-def wrong_signature(folder: Path, public: Path | None, notes: list[str]) -> Iterator[Finding]:
+def wrong_signature(folder: Path, public: Path | None, notes: list[str]) -> Iterator[VerifyFinding]:
     """Check the signature of a run's result by a public key in PEM; without one, note an unchecked signature."""
     from cryptography.exceptions import InvalidSignature
 
@@ -116,9 +116,9 @@ def wrong_signature(folder: Path, public: Path | None, notes: list[str]) -> Iter
     try:
         key.verify(path.read_bytes(), (folder / _RESULT).read_bytes())
     except FileNotFoundError:
-        yield Finding("seal", _SIGNATURE, "is missing: the run was not sealed")
+        yield VerifyFinding("seal", _SIGNATURE, "is missing: the run was not sealed")
     except InvalidSignature:
-        yield Finding("seal", _SIGNATURE, f"is not this key's signature of {_RESULT} as it is now")
+        yield VerifyFinding("seal", _SIGNATURE, f"is not this key's signature of {_RESULT} as it is now")
 
 
 def _read(path: Path) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sim.transcripts.files import FOLDER, Transcript
 from sim.verify.check import verify
-from sim.verify.finding import Finding
+from sim.verify.finding import VerifyFinding
 from sim.viewer.reel import Places, Where
 
 _ENTRY = re.compile(rf"{FOLDER}/([\w-]+)/([\w-]+)\.bin entry (\d+)")
@@ -30,7 +30,7 @@ def checked(folder: Path, scripts: Sequence[Transcript], places: Places, trials:
     }
 
 
-def _at(finding: Finding, places: Places, trials: Mapping[str, str]) -> Where | None:
+def _at(finding: VerifyFinding, places: Places, trials: Mapping[str, str]) -> Where | None:
     entry = _ENTRY.search(finding.where)
     if entry is not None:
         party, session, number = entry.groups()

@@ -34,7 +34,7 @@ class ViewError(UserError):
 
 
 @dataclass(frozen=True)
-class Run:
+class ShownRun:
     """A run to be shown, with its transcripts by number, then by party."""
 
     folder: Path
@@ -57,7 +57,7 @@ class Run:
         return {**shared(), **GAMES[self.sweep.game].captions()}
 
 
-def open_run(folder: Path) -> Run:
+def open_run(folder: Path) -> ShownRun:
     """Return a run as far as it is readable: one that `fairwall verify` finds fault with can be shown, too."""
     if not (folder / "scenario.toml").is_file():
         raise NoRun(
@@ -66,7 +66,7 @@ def open_run(folder: Path) -> Run:
     sessions = _sessions(folder)
     if not sessions:
         raise NoRun(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
-    return Run(folder, read_sweep(str(folder / "scenario.toml")), sessions)
+    return ShownRun(folder, read_sweep(str(folder / "scenario.toml")), sessions)
 
 
 def _sessions(folder: Path) -> dict[str, Session]:
@@ -87,7 +87,7 @@ class Other:
     bit_for_bit: bool = True
 
 
-def page(run: Run, *, trial: int | None = None, sight: Sight = ALL, other: Other | None = None) -> str:
+def page(run: ShownRun, *, trial: int | None = None, sight: Sight = ALL, other: Other | None = None) -> str:
     """Return the page of a run, or of one trial by its number in the run, from 1, as ``sight`` permits."""
     data = _Data(run, trial, sight)
     index = data.index(other)
@@ -102,7 +102,7 @@ def page(run: Run, *, trial: int | None = None, sight: Sight = ALL, other: Other
 class _Data:
     """Collects the content of the page."""
 
-    def __init__(self, run: Run, trial: int | None, sight: Sight) -> None:
+    def __init__(self, run: ShownRun, trial: int | None, sight: Sight) -> None:
         self._run = run
         self._sight = sight
         self._deal = None if trial is None else f"deal-{trial}"

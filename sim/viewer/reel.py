@@ -20,7 +20,7 @@ from fairwall.wire.v1.visibility_pb2 import VISIBILITY_OUTSIDE
 from sim.replay.captions import Half, halves, refusal, words
 from sim.replay.differences import compared
 from sim.replay.recorded import Session
-from sim.transcripts.calls import Call, all_calls, deal_of
+from sim.transcripts.calls import TranscriptCall, all_calls, deal_of
 from sim.transcripts.captions import Caption, Guess, Story, number
 from sim.transcripts.files import CallKey, Message, Transcript, decode
 from sim.transcripts.methods import short
@@ -106,7 +106,7 @@ class _Maker:
     """Makes rows and details of half calls, in order."""
 
     def __init__(self, scripts: Session, captions: Mapping[str, Caption], sight: Sight, blobs: Blobs) -> None:
-        self._calls: dict[str, dict[CallKey, Call]] = {
+        self._calls: dict[str, dict[CallKey, TranscriptCall]] = {
             party: {call.key: call for call in all_calls(script)} for party, script in scripts.items()
         }
         self._scripts = scripts

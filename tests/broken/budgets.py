@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from compliance import ledger
 from compliance.answers import audit_service
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.deployment import serve
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours, Rule
-from compliance.ledger.entries import Books, Entry
+from compliance.ledger.entries import Books, LedgerEntry
 from compliance.mechanisms.laplace import LaplaceMechanism
 from fairwall.rpc import work
 from tests.broken import broken
@@ -35,7 +35,7 @@ def free_comparisons():
 
 @broken("C401", "Charges a batch its epsilon once a model.")
 def charges_per_model():
-    sound = Case.answer
+    sound = AuditCase.answer
 
     def settle(self, developer, request_id, digest, metric, predictions, *more, **named):
         others = len(predictions) - 1
@@ -44,7 +44,7 @@ def charges_per_model():
             sound(self, developer, f"{request_id[:50]}~{number}", digest, metric, predictions, *more, **named)
         return entry
 
-    Case.answer = settle
+    AuditCase.answer = settle
 
 
 @broken("C402", "Refuses a batch that costs all that is left.")
@@ -119,7 +119,7 @@ def gives_budgets_back_tomorrow():
 
     def add(self, record):
         sound(self, record)
-        if isinstance(record, Entry):
+        if isinstance(record, LedgerEntry):
             self.__dict__.setdefault("charges", []).append(record)
 
     def losses(self, dataset, developer=""):
@@ -137,7 +137,7 @@ def forgets_old_charges_at_start():
 
     def add(self, record):
         sound(self, record)
-        if isinstance(record, Entry) and record.time < started - 7 * 86400:
+        if isinstance(record, LedgerEntry) and record.time < started - 7 * 86400:
             for developer in ("", record.request.developer):
                 self._losses[record.request.dataset, developer] -= Counter([record.request.loss])
 

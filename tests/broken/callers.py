@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from compliance.answers import audit_service, group_service
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from fairwall.rpc import access, identity, server
 from fairwall.rpc.quota import Meter
 from tests.broken import broken
@@ -84,13 +84,13 @@ def trusts_metadata():
 
 @broken("C113", "Takes the developer's name from the beginning of the request id.")
 def trusts_the_request_id():
-    sound = Case.answer
+    sound = AuditCase.answer
 
     def settle(self, developer, request_id, *rest, **named):
         name = request_id.partition("/")[0] if "/" in request_id else developer
         return sound(self, name if name in ("alice", "bob") else developer, request_id, *rest, **named)
 
-    Case.answer = settle
+    AuditCase.answer = settle
 
 
 @broken("C760", "Counts nobody's calls.")

@@ -8,11 +8,11 @@ import numpy as np
 
 from compliance import ledger
 from compliance.answers import audit_service, audits
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.deployment.policy import loading
 from compliance.mechanisms import cells
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import Release
+from compliance.mechanisms.mechanism import MechanismAnswer
 from compliance.noise.sampling import System, noise_for
 from compliance.records.people import Records
 from fairwall.rpc.errors import Refusal
@@ -22,30 +22,30 @@ from tests.broken import broken
 
 @broken("C225", "Answers by its own column whatever column gaps are asked for by.")
 def answers_by_any_column():
-    Case.by = lambda self, _: self
+    AuditCase.by = lambda self, _: self
 
 
 @broken("C961", "Answers by the first protected column, whichever of its own is asked for.")
 def answers_by_the_first_column():
-    sound = Case.by
+    sound = AuditCase.by
 
     def by(case, column):
         sound(case, column)
         return case
 
-    Case.by = by
+    AuditCase.by = by
 
 
 @broken("C961", "Answers by the last protected column where a request names none.")
 def takes_the_last_column_for_the_first():
-    sound = Case.by
-    Case.by = lambda case, column: sound(case, column or [case.protected, *case.others][-1])
+    sound = AuditCase.by
+    AuditCase.by = lambda case, column: sound(case, column or [case.protected, *case.others][-1])
 
 
 @broken("C965", "Takes a protected column's name with a blank behind it, or in capitals, for the name.")
 def reads_columns_loosely():
-    sound = Case.by
-    Case.by = lambda case, column: sound(case, column.strip().lower())
+    sound = AuditCase.by
+    AuditCase.by = lambda case, column: sound(case, column.strip().lower())
 
 
 @broken("C961", "Leaves out of an answer by which protected column it is.")
@@ -62,7 +62,7 @@ def tells_no_column():
 
 @broken("C962", "Charges gaps by each protected column to an account of its own.")
 def an_account_for_each_column():
-    sound = Case.answer
+    sound = AuditCase.answer
 
     def settle(case, developer, *asked, **named):
         if case.bought_under:
@@ -71,12 +71,12 @@ def an_account_for_each_column():
             case.ledger.allocate(case.dataset, developer, share)
         return sound(case, developer, *asked, **named)
 
-    Case.answer = settle
+    AuditCase.answer = settle
 
 
 @broken("C965", "Charges a request that it refuses for its column.")
 def charges_for_unknown_columns():
-    sound = Case.by
+    sound = AuditCase.by
 
     def by(case, column):
         try:
@@ -86,7 +86,7 @@ def charges_for_unknown_columns():
             case.answer("alice", secrets.token_hex(8), b"", "sp", nothing, 1.0)
             raise
 
-    Case.by = by
+    AuditCase.by = by
 
 
 @broken("C963", "Answers gaps by another protected column under a used id.")
@@ -180,7 +180,7 @@ def opposite_noise_by_another_column():
             drawn[key] = found.values - gaps
             return found
         values, reach = np.rint((gaps - drawn.pop(key)) * 2.0**20) / 2.0**20, (found.high - found.low) / 2
-        return Release(values, low=values - reach, high=values + reach)
+        return MechanismAnswer(values, low=values - reach, high=values + reach)
 
     LaplaceMechanism.release = release
 
@@ -188,4 +188,4 @@ def opposite_noise_by_another_column():
 @broken("C970", "Makes the noise a function of a key and of the request id, whichever developer has chosen it.")
 def noise_of_an_id_for_all_developers():
     key = secrets.token_bytes(32)
-    Case._noise = lambda self, asked: noise_for(key, f"{self.protected} {asked.request_id}")
+    AuditCase._noise = lambda self, asked: noise_for(key, f"{self.protected} {asked.request_id}")

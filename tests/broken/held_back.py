@@ -16,11 +16,11 @@ import numpy as np
 
 from compliance import ledger
 from compliance.answers import audit_service
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.ledger import accountant
 from compliance.ledger.accountant import Rule
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.noise.sampling import Seeded, System, step_for
 from compliance.records.people import Records
 from fairwall.compliance.v1.audit_service_pb2 import AuditRequest
@@ -129,7 +129,7 @@ def tight_is_the_largest():
 
 @broken("C520", "Adds half of the noise for one of the developers, to equal opportunity alone.")
 def half_the_noise_for_bob():
-    sound, sound_noise = Case.answer, Case._noise
+    sound, sound_noise = AuditCase.answer, AuditCase._noise
 
     def settle(self, developer, request_id, digest, metric, predictions, *more, **named):
         self.__dict__["favours"] = developer == "bob" and metric == "abs_eo"
@@ -142,7 +142,7 @@ def half_the_noise_for_bob():
             object.__setattr__(found, "laplace", lambda values, scale, step: draw(values, scale / 2, step))
         return found
 
-    Case.answer, Case._noise = settle, noise
+    AuditCase.answer, AuditCase._noise = settle, noise
 
 
 @broken("C544", "Adds three quarters of the noise to sums, once the size is known.")
@@ -240,7 +240,7 @@ def noise_that_remembers():
 
 @broken("C521", "Makes the noise a function of a key in its code, the request id and the predictions.")
 def noise_by_id_and_models():
-    sound = Case.answer
+    sound = AuditCase.answer
     sent = {}
 
     def settle(self, developer, request_id, digest, metric, predictions, *more, **named):
@@ -251,7 +251,7 @@ def noise_by_id_and_models():
         drawn = hmac.digest(b"our secret", asked.request_id.encode() + sent[asked.request_id], hashlib.sha256)
         return Seeded(np.random.default_rng(int.from_bytes(drawn, "big")))
 
-    Case.answer, Case._noise = settle, noise
+    AuditCase.answer, AuditCase._noise = settle, noise
 
 
 @broken("C520", "Moves intervals of absolute gaps a little towards the exact ones.")
@@ -297,7 +297,7 @@ def warns_of_large_gaps():
     sound = audit_service._answer
 
     def settle(case, header, metric, predictions, context, *rest, **named):
-        if abs(Question(metric, predictions, case.records).gaps()).max() > 0.5:
+        if abs(BatchQuestion(metric, predictions, case.records).gaps()).max() > 0.5:
             audit_service.LOG.warning("deal %s: a model is far from fair", header.deal_id)
         return sound(case, header, metric, predictions, context, *rest, **named)
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from compliance.answers import audit_service
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.intervals import interval
 from compliance.intervals.interval import probabilities_above
 from compliance.mechanisms import laplace, mechanism
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from fairwall.laws.noise import Laplace
 from fairwall.rpc import arrays
@@ -88,8 +88,8 @@ def tells_believed_ends_as_promised():
 
 @broken("C513", "Compares every gap with 0, whatever the threshold.")
 def ignores_the_threshold():
-    sound = Case.probability_above
-    Case.probability_above = lambda self, entry, predictions, _: sound(self, entry, predictions, 0.0)
+    sound = AuditCase.probability_above
+    AuditCase.probability_above = lambda self, entry, predictions, _: sound(self, entry, predictions, 0.0)
 
 
 @broken("C524", "Moves P(gap > threshold) a little towards what is true.")
@@ -100,7 +100,7 @@ def nudges_probabilities():
         told = sound(case, header, metric, predictions, context, *rest, **named)
         if header.HasField("threshold"):
             above = arrays.from_message(told.probability_above)
-            true = Question(metric, predictions, case.records).gaps() > header.threshold
+            true = BatchQuestion(metric, predictions, case.records).gaps() > header.threshold
             told.probability_above.CopyFrom(arrays.to_message(above + (true - above) / 1000))
         return told
 
@@ -114,7 +114,7 @@ def probability_of_the_exact_gap():
     def settle(case, header, metric, predictions, context, *rest, **named):
         told = sound(case, header, metric, predictions, context, *rest, **named)
         if header.HasField("threshold"):
-            question = Question(metric, predictions, case.records)
+            question = BatchQuestion(metric, predictions, case.records)
             gaps, values = question.gaps(), question.asked.strata[0].inside
             above = probabilities_above(gaps - 0.1, gaps + 0.1, values, metric, header.threshold, "laplace")
             told.probability_above.CopyFrom(arrays.to_message(above))
@@ -135,7 +135,7 @@ def tells_gaps_in_a_nan():
     def settle(case, header, metric, predictions, context, *rest, **named):
         told = sound(case, header, metric, predictions, context, *rest, **named)
         if header.HasField("threshold") and metric == "ppv":
-            gaps = Question(metric, predictions, case.records).gaps()
+            gaps = BatchQuestion(metric, predictions, case.records).gaps()
             bits = np.float64(np.nan).view(np.uint64) | (np.abs(gaps) * 2**40).astype(np.uint64)
             told.probability_above.CopyFrom(arrays.to_message(bits.view(np.float64)))
         return told

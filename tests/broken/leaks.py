@@ -10,7 +10,7 @@ import numpy as np
 from compliance.answers import audit_service, group_service
 from compliance.answers.groups import GroupCase
 from compliance.deployment import accounts, serve
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from fairwall.rpc import server
 from tests.broken import broken
 
@@ -20,7 +20,7 @@ def _before_answers(leak):
     sound = audit_service._answer
 
     def settle(case, header, metric, predictions, context, *rest, **named):
-        leak(context, Question(metric, predictions, case.records).gaps())
+        leak(context, BatchQuestion(metric, predictions, case.records).gaps())
         return sound(case, header, metric, predictions, context, *rest, **named)
 
     audit_service._answer = settle
@@ -43,7 +43,7 @@ def tells_exact_gaps_in_a_field():
     sound = audit_service._answer
 
     def settle(case, header, metric, predictions, context, *rest, **named):
-        exact = Question(metric, predictions, case.records).gaps()[:1].tobytes()
+        exact = BatchQuestion(metric, predictions, case.records).gaps()[:1].tobytes()
         answer = sound(case, header, metric, predictions, context, *rest, **named)
         return type(answer).FromString(answer.SerializeToString() + bytes([15 << 3 | 2, len(exact)]) + exact)
 

@@ -11,7 +11,7 @@ from compliance import ledger
 from compliance.answers import audit_service
 from compliance.deployment import serve
 from compliance.ledger import Ledger, head, sqlite
-from compliance.ledger.entries import Entry
+from compliance.ledger.entries import LedgerEntry
 from compliance.ledger.store import LedgerUnavailable
 from compliance.ledger.writable import Writable
 from fairwall.rpc.errors import Refusal
@@ -28,7 +28,7 @@ def writes_later(seconds):
             entry, books = self._find(held, request), held.books
             if entry is None and books.affords(request):
                 remaining = books.remaining_after(request)
-                entry = Entry(books.head.sequence + 1, request, answer(()), remaining, time.time(), b"")
+                entry = LedgerEntry(books.head.sequence + 1, request, answer(()), remaining, time.time(), b"")
                 threading.Timer(seconds, sound, (self, request, lambda _: entry.reply)).start()
         return entry or sound(self, request, answer, *how, **room)
 
@@ -110,7 +110,7 @@ def sells_on_a_full_disk():
             return sound(self, request, answer, *how, **room)
         except LedgerUnavailable:
             books = self._chains[""].books
-            fresh = Entry(
+            fresh = LedgerEntry(
                 books.head.sequence + 1, request, answer(()), books.remaining_after(request), time.time(), b""
             )
             return kept.setdefault(request.digest, fresh)

@@ -6,7 +6,7 @@ import numpy as np
 
 from compliance.mechanisms import cells, exponential, low_rank
 from compliance.mechanisms.cells import CellsMechanism
-from compliance.mechanisms.mechanism import NO_FACTS, Release, exactly
+from compliance.mechanisms.mechanism import NO_FACTS, MechanismAnswer, exactly
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import System
 from compliance.records.people import Records
@@ -100,7 +100,7 @@ def answers_from_cells_anew():
         if not self.is_free(facts, epsilon):
             return sound(self, question, facts, epsilon, delta, noise)
         anew = sound(self, question, NO_FACTS, epsilon, delta, noise)
-        return Release(anew.values, NO_FACTS, anew.low, anew.high)
+        return MechanismAnswer(anew.values, NO_FACTS, anew.low, anew.high)
 
     CellsMechanism.release = release
 

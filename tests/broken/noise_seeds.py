@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from compliance.answers import audits
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.noise.sampling import Seeded, System
 from tests.broken import broken
@@ -30,7 +30,7 @@ def seeds_noise_by_request():
     def noise(self, asked):
         return Seeded(np.random.default_rng(list(asked.request_id.split("-")[-1].encode())))
 
-    Case._noise = noise
+    AuditCase._noise = noise
 
 
 @broken("C512", "Makes the noise a function of how many records the ledger has.")
@@ -39,30 +39,30 @@ def noise_by_a_counter():
         with self.ledger._held(self.dataset) as held:
             return Seeded(np.random.default_rng(held.books.head.sequence))
 
-    Case._noise = noise
+    AuditCase._noise = noise
 
 
 @broken("C512", "Starts its generator from the same seed whenever it is started.")
 def seeds_noise_at_start():
     generator = Seeded(np.random.default_rng(7))
-    Case._noise = lambda *_: generator
+    AuditCase._noise = lambda *_: generator
 
 
 @broken("C754", "Seeds its generator with the time and the number of its process.")
 def seeds_noise_by_the_clock():
     generator = Seeded(np.random.default_rng([int(time.time()), os.getpid()]))
-    Case._noise = lambda *_: generator
+    AuditCase._noise = lambda *_: generator
 
 
 @broken("C521", "Starts its generator from the clock, to the second, when it is started.")
 def noise_of_the_start():
     generator = Seeded(np.random.default_rng(int(time.time())))
-    Case._noise = lambda *_: generator
+    AuditCase._noise = lambda *_: generator
 
 
 @broken("C521", "Starts its generator anew from the clock in every second.")
 def noise_of_the_second():
-    Case._noise = lambda *_: Seeded(np.random.default_rng(int(time.time())))
+    AuditCase._noise = lambda *_: Seeded(np.random.default_rng(int(time.time())))
 
 
 @broken("C523", "Draws twenty thousand noises when it is first asked, and takes all noise from these.")
@@ -92,7 +92,7 @@ def one_draw_for_two_requests():
 
 @broken("C841", "Answers a request that another service has answered with noise of its own.")
 def draws_for_each_service():
-    sound, replied, own = Case.answer, Case._replied, set()
+    sound, replied, own = AuditCase.answer, AuditCase._replied, set()
 
     def reply(self, question, asked, *more):
         own.add((asked.developer, asked.request_id))
@@ -105,4 +105,4 @@ def draws_for_each_service():
         numbers = audits._numbers(entry) + np.rint(np.random.default_rng().normal() * 2.0**20) / 2.0**20
         return replace(entry, reply=replace(entry.reply, answer=audits._ROWS + numbers.astype("<f8").tobytes()))
 
-    Case.answer, Case._replied = answer, reply
+    AuditCase.answer, AuditCase._replied = answer, reply

@@ -8,7 +8,7 @@ import numpy as np
 from compliance.answers import audit_service
 from compliance.mechanisms import bounding
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import Question, exactly
+from compliance.mechanisms.mechanism import BatchQuestion, exactly
 from compliance.noise.sampling import System
 from tests.broken import broken
 
@@ -141,12 +141,12 @@ def aggregates_with_less_noise():
 
 @broken("C533", "Scales noise to the local sensitivity, which is smaller than the smooth one.")
 def conceals_by_local_sensitivity():
-    sound = Question.smooth
+    sound = BatchQuestion.smooth
 
     def smooth(self, beta):
         return 0.7 * sound(self, beta)
 
-    Question.smooth = smooth
+    BatchQuestion.smooth = smooth
 
 
 @broken("C531", "Draws noise again until it fits, and takes that for free.")

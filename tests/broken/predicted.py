@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.answers.exposure import exposure_about
 from compliance.deployment import worth
 from compliance.deployment.policy.schema import Policy
@@ -12,24 +12,24 @@ from tests.broken import broken
 
 @broken("C223", "Says what an answer will be worth by these very people, not by ones who do not exist.")
 def expects_errors_of_these_people():
-    sound = Case.expected
+    sound = AuditCase.expected
 
     def expected(self, metric, models, epsilon):
         n0, n1 = self.records.counts(metric)
         found = sound(self, metric, models, epsilon)
         return replace(found, midpoint_error=found.midpoint_error * n0 / (n0 + n1))
 
-    Case.expected = expected
+    AuditCase.expected = expected
 
 
 @broken("C526", "Says of every batch how wide the answer about a single model would be.")
 def expects_widths_of_single_models():
-    sound = Case.expected
+    sound = AuditCase.expected
 
     def expected(self, metric, models, epsilon):
         return sound(self, metric, min(models, 1), epsilon)
 
-    Case.expected = expected
+    AuditCase.expected = expected
 
 
 @broken("C223", "Says what a batch gives away of these very people, not of groups as small as the policy allows.")
@@ -39,28 +39,28 @@ def reveals_of_these_people():
         shares = Shares(self.shares.low, self.shares.high, least, by_policy=True)
         return exposure_about(self.records, self.mechanism, metric, models, epsilon, self.delta, shares)
 
-    Case.revealed = revealed
+    AuditCase.revealed = revealed
 
 
 @broken("C526", "Says of every batch what one of a single model gives away.")
 def reveals_of_single_models():
-    sound = Case.revealed
+    sound = AuditCase.revealed
 
     def revealed(self, metric, models, epsilon):
         return sound(self, metric, min(models, 1), epsilon)
 
-    Case.revealed = revealed
+    AuditCase.revealed = revealed
 
 
 @broken("C526", "Says of the person worst off what epsilon alone allows, whatever mechanism answers.")
 def risk_of_epsilon_alone():
-    sound = Case.person_risk
+    sound = AuditCase.person_risk
 
     def person_risk(self, metric, models, epsilon):
         _, most = sound(self, metric, models, epsilon)
         return most, most
 
-    Case.person_risk = person_risk
+    AuditCase.person_risk = person_risk
 
 
 @broken("C527", "Leaves out of what attacks make of a budget that the same attributes are released besides.")

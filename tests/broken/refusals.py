@@ -6,7 +6,7 @@ import grpc
 import numpy as np
 
 from compliance.answers import audit_service
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.answers.groups import GroupCase
 from compliance.deployment.policy.schema import DataSection
 from compliance.mechanisms.laplace import LaplaceMechanism
@@ -139,7 +139,7 @@ def refuses_counts_of_nobody():
 
 @broken("C613", "Refuses a model that accepts nobody of a group, and charges nothing for it.")
 def refuses_what_favours_nobody():
-    sound = Case.answer
+    sound = AuditCase.answer
 
     def answer(self, developer, request_id, digest, metric, predictions, epsilon, candidates=None):
         groups = (predictions[:, self.records.protected == group] for group in (0, 1))
@@ -147,7 +147,7 @@ def refuses_what_favours_nobody():
             raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
         return sound(self, developer, request_id, digest, metric, predictions, epsilon, candidates)
 
-    Case.answer = answer
+    AuditCase.answer = answer
 
 
 @broken("C607", "Serves people among whom a group is empty, and finds out when it is asked.")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from compliance.answers import releases
-from compliance.answers.releases import Release
+from compliance.answers.releases import AttributeRelease
 from compliance.deployment.policy import loading
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Neighbours
@@ -17,11 +17,11 @@ from tests.broken import broken
 
 @broken("C114", "Makes a release a function of the request id alone.")
 def draws_releases_by_request():
-    def sanitised(self, request_id, epsilon, sound=Release.sanitised):
+    def sanitised(self, request_id, epsilon, sound=AttributeRelease.sanitised):
         object.__setattr__(self, "seed", bytes(32))
         return sound(self, request_id, epsilon)
 
-    Release.sanitised = sanitised
+    AttributeRelease.sanitised = sanitised
 
 
 @broken("C512", "Starts its releases' generator from the same seed whenever it is started.")
@@ -35,15 +35,15 @@ def resamples_release_on_repeat():
     def encoded(self, entry):
         return self.sanitised(entry.request.request_id, entry.request.loss.epsilon)
 
-    Release.encoded = encoded
+    AttributeRelease.encoded = encoded
 
 
 @broken("C904", "Gives the release that an id stands for, whatever epsilon is offered.")
 def one_release_for_every_epsilon():
-    def settle(self, developer, request_id, digest, epsilon, sound=Release.answer):
+    def settle(self, developer, request_id, digest, epsilon, sound=AttributeRelease.answer):
         return sound(self, developer, request_id, b"the same", epsilon)
 
-    Release.answer = settle
+    AttributeRelease.answer = settle
 
 
 @broken("C908", "Charges releases to the budget of audits, too.")
@@ -77,22 +77,22 @@ def tells_the_domain_that_occurs():
 
 @broken("C914", "Forgets to sanitise the last column.")
 def releases_a_column_as_it_is():
-    def sanitised(self, request_id, epsilon, sound=Release.sanitised):
+    def sanitised(self, request_id, epsilon, sound=AttributeRelease.sanitised):
         released = sound(self, request_id, epsilon)
         last = self.columns[-1].domain
         released[:, -last:] = one_hot(self.values[:, -1], last)
         return released
 
-    Release.sanitised = sanitised
+    AttributeRelease.sanitised = sanitised
 
 
 @broken("C914", "Releases columns in another order than its terms say.")
 def releases_columns_in_another_order():
-    def encoded(self, entry, sound=Release.encoded):
+    def encoded(self, entry, sound=AttributeRelease.encoded):
         ends = np.cumsum([column.domain for column in self.columns])
         return np.hstack(np.split(sound(self, entry), ends[:-1], axis=1)[::-1])
 
-    Release.encoded = encoded
+    AttributeRelease.encoded = encoded
 
 
 @broken("C914", "Draws all columns of a release from the same random numbers.")
@@ -105,7 +105,7 @@ def shares_draws_between_columns():
         ]
         return np.concatenate(parts, axis=1)
 
-    Release.sanitised = sanitised
+    AttributeRelease.sanitised = sanitised
 
 
 @broken("C914", "Sanitises each column with all of epsilon, not with its share.")
@@ -117,7 +117,7 @@ def spends_all_on_each_column():
         ]
         return np.concatenate(parts, axis=1)
 
-    Release.sanitised = sanitised
+    AttributeRelease.sanitised = sanitised
 
 
 @broken("C917", "Turns no bit over where RAPPOR releases.")

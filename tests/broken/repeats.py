@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from compliance.answers import audit_service, audits
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.answers.groups import GroupCase, released
 from compliance.ledger import Ledger
 from compliance.ledger.entries import Reply
@@ -107,7 +107,7 @@ def forgets_counts_at_a_restart():
 
 @broken("C306", "Remembers the last hundred answers, and sells the others again.")
 def forgets_answers():
-    sound, remembered, numbers = Case.answer, {}, count()
+    sound, remembered, numbers = AuditCase.answer, {}, count()
 
     def settle(self, developer, request_id, *rest, **named):
         key = (developer, request_id)
@@ -117,7 +117,7 @@ def forgets_answers():
                 remembered.pop(next(iter(remembered)))
         return sound(self, developer, remembered[key], *rest, **named)
 
-    Case.answer = settle
+    AuditCase.answer = settle
 
 
 @broken("C739", "Remembers for a minute what it has answered.")

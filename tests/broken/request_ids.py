@@ -7,7 +7,7 @@ import numpy as np
 from blake3 import blake3
 
 from compliance.answers import audit_service, group_service
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.ledger import Ledger
 from compliance.ledger.entries import COLUMNS, record_of
 from fairwall.rpc.errors import Refusal
@@ -17,20 +17,20 @@ from tests.broken import broken
 
 @broken("C211", "Keeps the first 32 characters of a request id.")
 def cuts_request_ids():
-    sound = Case.answer
-    Case.answer = lambda self, developer, request_id, *rest, **named: sound(
+    sound = AuditCase.answer
+    AuditCase.answer = lambda self, developer, request_id, *rest, **named: sound(
         self, developer, request_id[:32], *rest, **named
     )
 
 
 @broken("C211", "Takes ids that differ in spaces or case for one.")
 def trims_request_ids():
-    sound = Case.answer
+    sound = AuditCase.answer
 
     def settle(self, developer, request_id, *rest, **named):
         return sound(self, developer, request_id.strip().lower() or "-", *rest, **named)
 
-    Case.answer = settle
+    AuditCase.answer = settle
 
 
 @broken("C114", "Takes one developer's request id for another's.")

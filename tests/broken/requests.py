@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 
 from compliance.answers import audit_service, group_service
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from fairwall.laws.metric import METRICS
 from fairwall.rpc import server
 from fairwall.rpc.errors import Refusal
@@ -31,12 +31,12 @@ def any_metric():
 
 @broken("C215", "Lets a batch cost more than the policy allows it.")
 def any_epsilon():
-    sound = Case.__init__
+    sound = AuditCase.__init__
 
     def wide(self, *args, **kwargs):
         sound(self, *args, **{**kwargs, "epsilon_max": math.inf})
 
-    Case.__init__ = wide
+    AuditCase.__init__ = wide
 
 
 @broken("C953", "Answers audits whatever rows the caller says that they are about.")

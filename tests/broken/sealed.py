@@ -7,10 +7,10 @@ import numpy as np
 
 from compliance.answers import audit_service, audits
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import Case
-from compliance.answers.sealed import Sealed
+from compliance.answers.audits import AuditCase
+from compliance.answers.sealed import SealedModels
 from compliance.mechanisms import counts
-from compliance.mechanisms.summed import Unseen
+from compliance.mechanisms.summed import UnseenPredictions
 from compliance.records.sums import StratumSums
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import name_of
@@ -40,12 +40,12 @@ def decides_above_one_half():
         )
         return found > 0.5 if binary else found
 
-    Sealed.scores = scores
+    SealedModels.scores = scores
 
 
 @broken("C983", "Refuses a model that gives nobody a score, free of charge: so it tells of rows for nothing.")
 def refuses_models_that_score_nobody():
-    sound = Sealed.scores
+    sound = SealedModels.scores
 
     def scores(self, models, **how):
         found = sound(self, models, **how)
@@ -53,7 +53,7 @@ def refuses_models_that_score_nobody():
             raise Refusal(error_pb2.REASON_MODEL_MALFORMED)
         return found
 
-    Sealed.scores = scores
+    SealedModels.scores = scores
 
 
 @broken("C982", "Charges for models that it refuses for what they are.")
@@ -107,10 +107,10 @@ def totals_without_noise():
 
 @broken("C987", "Tells P(gap > threshold) by how much the predictions vary that nobody sees.")
 def variances_of_models_that_nobody_sees():
-    sound = Case.probability_above
+    sound = AuditCase.probability_above
 
     def above(self, entry, predictions, threshold):
-        if not isinstance(predictions, Unseen):
+        if not isinstance(predictions, UnseenPredictions):
             return sound(self, entry, predictions, threshold)
         _, _, _, low, high = audits._numbers(entry)
         asked = entry.request
@@ -119,7 +119,7 @@ def variances_of_models_that_nobody_sees():
         values = [(stratum.people, float(share * (1 - share))) for share in shares]
         return audits.probabilities_above(low, high, values, asked.metric, threshold, asked.mechanism)
 
-    Case.probability_above = above
+    AuditCase.probability_above = above
 
 
 @broken("C987", "Tells narrower intervals about models that are handed over and accept few, who vary less.")

@@ -14,14 +14,14 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import Case, game_case
-from compliance.answers.black_box import Models
+from compliance.answers.audits import AuditCase, game_case
+from compliance.answers.black_box import QueriedModels
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from developer.reveal.base_model import identity
 from developer.reveal.hidden import HiddenAudits
-from developer.service import Audited, ModelService, Released
+from developer.service import Audited, ModelService, ReleasedModel
 from fairwall.client.gaps import Audits, ask, ask_models
 from fairwall.compliance.v1.audit_service_pb2 import AuditModelsRequest, GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
@@ -45,7 +45,7 @@ PREDICTIONS = np.random.default_rng(1).random((3, 8))
 Asked = dict[tuple[str, str], Audited]
 
 
-def open_case(models: Models | None, epsilon: float = 2.0, mechanism: str = "laplace") -> Case:
+def open_case(models: QueriedModels | None, epsilon: float = 2.0, mechanism: str = "laplace") -> AuditCase:
     records = Records(LABELS, PROTECTED, ("sp", "abs_sp"))
     return game_case("deal", records, MECHANISMS[mechanism], Budget(epsilon), 0.0, 3, b"s" * 32, models=models)
 
@@ -70,14 +70,14 @@ def answering() -> Answering:
 
 
 @pytest.fixture
-def cases(answering: Answering, serve: Any, dial: Any, credentials: Any) -> dict[str, Case]:
+def cases(answering: Answering, serve: Any, dial: Any, credentials: Any) -> dict[str, AuditCase]:
     address = serve(lambda server: add_ModelServiceServicer_to_server(answering, server), credentials["developer"])
     models = ModelServiceStub(dial(address, "developer", credentials["compliance"]))
-    return {"deal": open_case(Models(models, "deal", FEATURES))}
+    return {"deal": open_case(QueriedModels(models, "deal", FEATURES))}
 
 
 @pytest.fixture
-def audits(cases: dict[str, Case], serve: Any, dial: Any, credentials: Any) -> Audits:
+def audits(cases: dict[str, AuditCase], serve: Any, dial: Any, credentials: Any) -> Audits:
     address = serve(
         lambda server: add_AuditServiceServicer_to_server(AuditService(cases), server), credentials["compliance"]
     )
@@ -89,13 +89,13 @@ def request(**changes: Any) -> AuditModelsRequest:
     return AuditModelsRequest(**{**asked, **changes})
 
 
-def nothing_was_charged(audits: Audits, case: Case) -> bool:
+def nothing_was_charged(audits: Audits, case: AuditCase) -> bool:
     terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300)
     return bool(terms.epsilon_remaining == 2.0 and case.ledger.entries("deal") == ())
 
 
 def test_the_answer_is_the_one_that_audit_gives_for_the_same_predictions(
-    audits: Audits, cases: dict[str, Case], answering: Answering
+    audits: Audits, cases: dict[str, AuditCase], answering: Answering
 ) -> None:
     models = cases["deal"].models
     for threshold in (None, 0.1):
@@ -115,7 +115,7 @@ def test_the_answer_is_the_one_that_audit_gives_for_the_same_predictions(
 
 @pytest.mark.parametrize("kind", [np.float32, np.uint8])
 def test_scores_of_other_types_are_taken(
-    audits: Audits, cases: dict[str, Case], answering: Answering, kind: Any
+    audits: Audits, cases: dict[str, AuditCase], answering: Answering, kind: Any
 ) -> None:
     cases["deal"] = open_case(cases["deal"].models, math.inf, "exact")
     scores = (PREDICTIONS > 0.5).astype(kind)
@@ -146,7 +146,7 @@ NONSENSE: dict[str, tuple[Any, error.Reason]] = {
 
 
 def test_a_model_that_answers_nonsense_is_refused_and_nothing_charged(
-    audits: Audits, cases: dict[str, Case], answering: Answering
+    audits: Audits, cases: dict[str, AuditCase], answering: Answering
 ) -> None:
     honest = answering.scores
     for what, (nonsense, reason) in NONSENSE.items():
@@ -158,7 +158,7 @@ def test_a_model_that_answers_nonsense_is_refused_and_nothing_charged(
 
 
 def test_a_model_that_fails_is_unavailable_and_nothing_charged(
-    audits: Audits, cases: dict[str, Case], answering: Answering
+    audits: Audits, cases: dict[str, AuditCase], answering: Answering
 ) -> None:
     def broken(_: int) -> Any:
         raise RuntimeError("the weights are 1, 2 and 3")
@@ -169,7 +169,7 @@ def test_a_model_that_fails_is_unavailable_and_nothing_charged(
 
 
 def test_a_model_that_hangs_is_waited_for_no_longer_than_an_ordinary_call(
-    audits: Audits, cases: dict[str, Case], answering: Answering, monkeypatch: pytest.MonkeyPatch
+    audits: Audits, cases: dict[str, AuditCase], answering: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compliance.answers.black_box.CALL_SECONDS", 0.2)
     hold = threading.Event()
@@ -182,10 +182,10 @@ def test_a_model_that_hangs_is_waited_for_no_longer_than_an_ordinary_call(
 
 
 def test_a_developer_that_is_not_there_is_unavailable_and_nothing_charged(
-    audits: Audits, cases: dict[str, Case], dial: Any, credentials: Any
+    audits: Audits, cases: dict[str, AuditCase], dial: Any, credentials: Any
 ) -> None:
     nobody = ModelServiceStub(dial("127.0.0.1:1", "developer", credentials["compliance"]))
-    cases["deal"] = open_case(Models(nobody, "deal", FEATURES))
+    cases["deal"] = open_case(QueriedModels(nobody, "deal", FEATURES))
     assert refusal(lambda: audits.AuditModels(request(), timeout=300)) == error.REASON_MODEL_UNAVAILABLE
     assert nothing_was_charged(audits, cases["deal"])
 
@@ -204,7 +204,7 @@ REFUSED: dict[str, tuple[AuditModelsRequest, error.Reason]] = {
 
 
 def test_a_request_that_cannot_be_answered_is_refused_before_any_model_is_asked(
-    audits: Audits, cases: dict[str, Case], answering: Answering
+    audits: Audits, cases: dict[str, AuditCase], answering: Answering
 ) -> None:
     for what, (bad, reason) in REFUSED.items():
         assert refusal(lambda bad=bad: audits.AuditModels(bad, timeout=300)) == reason, what  # type: ignore[misc]
@@ -212,12 +212,12 @@ def test_a_request_that_cannot_be_answered_is_refused_before_any_model_is_asked(
         assert nothing_was_charged(audits, cases["deal"]), what
 
 
-def test_more_than_the_budget_is_refused(audits: Audits, cases: dict[str, Case]) -> None:
+def test_more_than_the_budget_is_refused(audits: Audits, cases: dict[str, AuditCase]) -> None:
     assert refusal(lambda: audits.AuditModels(request(epsilon=2.5), timeout=300)) == error.REASON_BUDGET_EXHAUSTED
     assert nothing_was_charged(audits, cases["deal"])
 
 
-def test_a_service_without_features_refuses(audits: Audits, cases: dict[str, Case]) -> None:
+def test_a_service_without_features_refuses(audits: Audits, cases: dict[str, AuditCase]) -> None:
     cases["deal"] = open_case(None)
     assert refusal(lambda: audits.AuditModels(request(), timeout=300)) == error.REASON_NO_FEATURES
     assert nothing_was_charged(audits, cases["deal"])
@@ -230,14 +230,14 @@ def test_a_call_without_a_deadline_is_refused(audits: Audits) -> None:
 # One answer a request.
 
 
-def test_the_same_request_again_is_charged_once(audits: Audits, cases: dict[str, Case]) -> None:
+def test_the_same_request_again_is_charged_once(audits: Audits, cases: dict[str, AuditCase]) -> None:
     first, again = (audits.AuditModels(request(), timeout=300) for _ in range(2))
     assert again == first
     assert len(cases["deal"].ledger.entries("deal")) == 1
 
 
 def test_models_that_answer_otherwise_are_another_request(
-    audits: Audits, cases: dict[str, Case], answering: Answering
+    audits: Audits, cases: dict[str, AuditCase], answering: Answering
 ) -> None:
     audits.AuditModels(request(), timeout=300)
     answering.scores = lambda model: to_message(1 - PREDICTIONS[model])
@@ -245,7 +245,7 @@ def test_models_that_answer_otherwise_are_another_request(
     assert len(cases["deal"].ledger.entries("deal")) == 1
 
 
-def test_an_id_is_good_for_one_request_of_either_kind(audits: Audits, cases: dict[str, Case]) -> None:
+def test_an_id_is_good_for_one_request_of_either_kind(audits: Audits, cases: dict[str, AuditCase]) -> None:
     audits.AuditModels(request(), timeout=300)
     assert refusal(lambda: ask(audits, "deal", "r", "sp", PREDICTIONS, 1.0)) == error.REASON_REQUEST_ID_REUSED
     assert len(cases["deal"].ledger.entries("deal")) == 1
@@ -261,21 +261,21 @@ def audited() -> Asked:
 
 @pytest.fixture
 def hidden(
-    audited: Asked, cases: dict[str, Case], audits: Audits, serve: Any, dial: Any, credentials: Any
+    audited: Asked, cases: dict[str, AuditCase], audits: Audits, serve: Any, dial: Any, credentials: Any
 ) -> HiddenAudits:
     """The developer's real server, and what it asks through."""
     address = serve(
         lambda server: add_ModelServiceServicer_to_server(ModelService({}, audited), server), credentials["developer"]
     )
     models = ModelServiceStub(dial(address, "developer", credentials["compliance"]))
-    cases["deal"] = replace(open_case(None, math.inf, "exact"), models=Models(models, "deal", FEATURES))
+    cases["deal"] = replace(open_case(None, math.inf, "exact"), models=QueriedModels(models, "deal", FEATURES))
     return HiddenAudits(audits, audited, "deal", "sp", 1)
 
 
 def test_one_audit_of_the_base_model_shows_the_rows_and_the_next_are_of_whatever_is_wanted(
-    hidden: HiddenAudits, cases: dict[str, Case], audited: Asked
+    hidden: HiddenAudits, cases: dict[str, AuditCase], audited: Asked
 ) -> None:
-    features, scores = hidden.look(Released(identity, 1), "first", math.inf)
+    features, scores = hidden.look(ReleasedModel(identity, 1), "first", math.inf)
     assert features.tobytes() == FEATURES.tobytes()
     assert scores.tobytes() == identity(FEATURES).tobytes()
     wanted = np.eye(8)[:3]

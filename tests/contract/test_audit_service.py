@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from compliance.answers import audit_service as service
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import Case, game_case
+from compliance.answers.audits import AuditCase, game_case
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Question, Release
+from compliance.mechanisms.mechanism import BatchQuestion, MechanismAnswer
 from compliance.records.people import Records
 from fairwall.client.gaps import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, AuditResponse, GetTermsRequest
@@ -55,18 +55,18 @@ def open_case(
     metrics: Sequence[str] = ("sp", "abs_sp", "eo", "abs_eo"),
     queries_max: int = 3,
     seed: bytes | None = b"s" * 32,
-) -> Case:
+) -> AuditCase:
     records = Records(labels, protected, tuple(metrics))
     return game_case("deal", records, MECHANISMS[mechanism], Budget(epsilon), 0.0, queries_max, seed)
 
 
 @pytest.fixture
-def cases() -> dict[str, Case]:
+def cases() -> dict[str, AuditCase]:
     return {}
 
 
 @pytest.fixture
-def channel(cases: dict[str, Case], serve: Any, dial: Any, credentials: Any) -> grpc.Channel:
+def channel(cases: dict[str, AuditCase], serve: Any, dial: Any, credentials: Any) -> grpc.Channel:
     """The developer's channel to a server that answers from ``cases``."""
     address = serve(
         lambda server: add_AuditServiceServicer_to_server(AuditService(cases), server), credentials["compliance"]
@@ -122,16 +122,16 @@ def refusal(call: Callable[[], object]) -> error.Reason:
 
 
 def test_an_answer_outside_its_own_interval_is_a_fault_of_ours_and_costs_nothing(
-    cases: dict[str, Case], audits: Audits, monkeypatch: pytest.MonkeyPatch
+    cases: dict[str, AuditCase], audits: Audits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases["deal"] = open_case(labels=LABELS[:4], protected=PROTECTED[:4])
     ends = np.array([0.1]), np.array([0.2])
     for told, likely in ((0.3, None), (0.15, (ends[0], ends[0])), (0.15, ends[::-1])):
-        wrong = Release(np.array([told]), low=ends[0], high=ends[1], likely=likely)
+        wrong = MechanismAnswer(np.array([told]), low=ends[0], high=ends[1], likely=likely)
         monkeypatch.setattr(type(MECHANISMS["laplace"]), "release", lambda *_, wrong=wrong: wrong)
         assert refusal(lambda: send(audits, [header(), chunk()])) == error.REASON_INTERNAL
         assert remaining(audits) == 2
-    right = Release(np.array([0.15]), low=ends[0], high=ends[1])
+    right = MechanismAnswer(np.array([0.15]), low=ends[0], high=ends[1])
     monkeypatch.setattr(type(MECHANISMS["laplace"]), "release", lambda *_: right)
     assert send(audits, [header(), chunk()]).epsilon_charged == 1
 
@@ -147,7 +147,7 @@ def by_hand(metric: str, predictions: Array, labels: Array, protected: Array) ->
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8, np.bool_])
-def test_an_exact_answer_is_the_gap_computed_by_hand(cases: dict[str, Case], audits: Audits, kind: type) -> None:
+def test_an_exact_answer_is_the_gap_computed_by_hand(cases: dict[str, AuditCase], audits: Audits, kind: type) -> None:
     cases["deal"] = open_case("exact", math.inf)
     rng = np.random.default_rng(1)
     predictions = (rng.integers(0, 2, (3, 8)) if kind in (np.uint8, np.bool_) else rng.random((3, 8))).astype(kind)
@@ -175,13 +175,13 @@ def test_predictions_are_numbers_in_0_to_1_whatever_else_is_among_them(numbers: 
     assert caught.value.reason == expected
 
 
-def test_the_gap_is_advantaged_minus_disadvantaged(cases: dict[str, Case], audits: Audits) -> None:
+def test_the_gap_is_advantaged_minus_disadvantaged(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = open_case("exact", math.inf)
     answer = ask(audits, "deal", "r", "sp", np.stack([PROTECTED, 1 - PROTECTED]), math.inf)
     assert answer.gaps.tolist() == [1.0, -1.0]
 
 
-def test_predictions_of_several_chunks_arrive_in_order(cases: dict[str, Case], audits: Audits) -> None:
+def test_predictions_of_several_chunks_arrive_in_order(cases: dict[str, AuditCase], audits: Audits) -> None:
     rng = np.random.default_rng(2)
     labels, protected = rng.integers(0, 2, (2, 1000)).astype(np.uint8)
     cases["deal"] = open_case("exact", math.inf, labels=labels, protected=protected, queries_max=300)
@@ -191,7 +191,7 @@ def test_predictions_of_several_chunks_arrive_in_order(cases: dict[str, Case], a
     assert answer.gaps == pytest.approx(by_hand("eo", predictions, labels, protected), abs=1e-14)
 
 
-def test_chunks_may_be_cut_anywhere(cases: dict[str, Case], audits: Audits) -> None:
+def test_chunks_may_be_cut_anywhere(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = open_case("exact", math.inf, labels=np.ones(4, np.uint8), protected=PROTECTED[:4])
     whole = send(audits, [header(epsilon=math.inf), chunk()])
     data = chunk().predictions_chunk
@@ -199,7 +199,7 @@ def test_chunks_may_be_cut_anywhere(cases: dict[str, Case], audits: Audits) -> N
     assert send(audits, [header(epsilon=math.inf, request_id="other"), *cut]).gaps == whole.gaps
 
 
-def test_the_terms_are_the_policy_and_what_is_left(cases: dict[str, Case], audits: Audits) -> None:
+def test_the_terms_are_the_policy_and_what_is_left(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = open_case("laplace", 2.0, metrics=("eo",), queries_max=7)
     ask(audits, "deal", "r", "eo", np.zeros((1, 8)), 0.5)
     terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300)
@@ -210,7 +210,7 @@ def test_the_terms_are_the_policy_and_what_is_left(cases: dict[str, Case], audit
     assert audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300).epsilon_max == 0.75
 
 
-def test_noise_is_added_at_the_price_that_was_offered(cases: dict[str, Case], audits: Audits) -> None:
+def test_noise_is_added_at_the_price_that_was_offered(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = open_case("conceal", 2.0)
     answer = ask(audits, "deal", "r", "sp", np.zeros((3, 8)), 0.75)
     assert len(set(answer.gaps.tolist()) - {0.0}) == 3
@@ -228,7 +228,7 @@ def asked_of_recommended(audits: Audits, request_id: str, epsilon: float, models
 
 @pytest.mark.parametrize("bought_before", [False, True])
 def test_recommended_sells_noisy_attributes_once_and_answers_from_them_for_nothing(
-    cases: dict[str, Case], audits: Audits, bought_before: bool
+    cases: dict[str, AuditCase], audits: Audits, bought_before: bool
 ) -> None:
     assert choose("sp", 8, 3, 8.0) == "randomized-response"
     assert choose("sp", 8, 3, 0.5) == choose("sp", 8, 1, 0.5) == "counts shrunk"
@@ -262,7 +262,7 @@ def test_recommended_sells_noisy_attributes_once_and_answers_from_them_for_nothi
 
 @pytest.mark.parametrize("mechanism", ["laplace", "counts", "recommended", "exact"])
 def test_an_answer_says_how_sure_it_is_and_says_it_again(
-    cases: dict[str, Case], audits: Audits, mechanism: str
+    cases: dict[str, AuditCase], audits: Audits, mechanism: str
 ) -> None:
     epsilon = math.inf if mechanism == "exact" else 0.5
     cases["deal"] = open_case(mechanism, epsilon, seed=None)
@@ -278,7 +278,7 @@ def test_an_answer_says_how_sure_it_is_and_says_it_again(
         assert first.low.tobytes() == first.high.tobytes() == first.gaps.tobytes()
 
 
-def test_a_mechanism_whose_noise_is_secret_gives_no_interval(cases: dict[str, Case], audits: Audits) -> None:
+def test_a_mechanism_whose_noise_is_secret_gives_no_interval(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = open_case("conceal", 2.0)
     answer = ask(audits, "deal", "r", "sp", np.zeros((3, 8)), 1.0, threshold=0.0)
     assert answer.probability_above is not None
@@ -289,14 +289,14 @@ def test_a_mechanism_whose_noise_is_secret_gives_no_interval(cases: dict[str, Ca
 @pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["laplace", "counts", "cube", "cells"])
 def test_a_bound_on_the_probability_to_be_above_is_wrong_as_seldom_as_it_says(
-    cases: dict[str, Case], audits: Audits, mechanism: str
+    cases: dict[str, AuditCase], audits: Audits, mechanism: str
 ) -> None:
     """At the gap itself, and just below it, for 300 data sets: more than 35 of 300 are wrong once in a million."""
     wrong = {"above": 0, "not above": 0}
     for draw in range(300):
         cases["deal"] = open_case(mechanism, 5.0, seed=None)
         predictions = np.random.default_rng(draw).random((1, 8))
-        gap = float(Question("sp", predictions, cases["deal"].records).gaps()[0])
+        gap = float(BatchQuestion("sp", predictions, cases["deal"].records).gaps()[0])
         answer = ask(audits, "deal", str(draw), "sp", predictions, 3.0)
         (least, _), (_, most) = answer.bounds_above(gap), answer.bounds_above(gap - 1e-9)
         assert (least[0], most[0]) == (0.95 * (answer.low[0] > gap), 1 - 0.95 * (answer.high[0] < gap))
@@ -305,7 +305,7 @@ def test_a_bound_on_the_probability_to_be_above_is_wrong_as_seldom_as_it_says(
     assert max(wrong.values()) <= (0 if mechanism == "cells" else 35)
 
 
-def test_nothing_is_compared_unless_a_threshold_is_given(cases: dict[str, Case], audits: Audits) -> None:
+def test_nothing_is_compared_unless_a_threshold_is_given(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = open_case("laplace", 2.0)
     assert ask(audits, "deal", "r", "sp", np.zeros((3, 8)), 1.0).probability_above is None
     # 0 is a threshold like any other.
@@ -358,7 +358,7 @@ REFUSED: dict[str, tuple[list[AuditRequest], error.Reason]] = {
 }  # fmt: skip
 
 
-def four_people(mechanism: str, protected: Sequence[int] = (1, 0, 0, 1)) -> Case:
+def four_people(mechanism: str, protected: Sequence[int] = (1, 0, 0, 1)) -> AuditCase:
     return open_case(
         mechanism,
         labels=np.ones(4, np.uint8),
@@ -369,7 +369,7 @@ def four_people(mechanism: str, protected: Sequence[int] = (1, 0, 0, 1)) -> Case
 
 @pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
 def test_a_refused_batch_says_why_costs_nothing_and_hurts_nobody(
-    cases: dict[str, Case], audits: Audits, mechanism: str
+    cases: dict[str, AuditCase], audits: Audits, mechanism: str
 ) -> None:
     for what, (parts, reason) in REFUSED.items():
         cases["deal"] = four_people(mechanism)
@@ -392,7 +392,7 @@ NUMBERS: dict[str, tuple[list[AuditRequest], dict[str, float]]] = {
 }
 
 
-def test_a_refusal_tells_the_number_that_was_broken_and_no_other(cases: dict[str, Case], audits: Audits) -> None:
+def test_a_refusal_tells_the_number_that_was_broken_and_no_other(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = replace(four_people("laplace"), epsilon_max=5.0)
     send(audits, [header(epsilon=0.3, request_id="before"), chunk()])
     for what, (parts, numbers) in NUMBERS.items():
@@ -401,7 +401,9 @@ def test_a_refusal_tells_the_number_that_was_broken_and_no_other(cases: dict[str
         assert {field.name: value for field, value in said.ListFields()} == {"reason": reason, **numbers}, what
 
 
-def test_a_batch_may_spend_the_least_and_the_most_and_nothing_beyond(cases: dict[str, Case], audits: Audits) -> None:
+def test_a_batch_may_spend_the_least_and_the_most_and_nothing_beyond(
+    cases: dict[str, AuditCase], audits: Audits
+) -> None:
     cases["deal"] = replace(four_people("laplace"), epsilon_min=0.25, epsilon_max=0.5)
     for epsilon in (0.25, 0.5):
         assert send(audits, [header(epsilon=epsilon, request_id=f"r{epsilon}"), chunk()]).epsilon_charged == epsilon
@@ -417,7 +419,7 @@ def test_a_batch_may_spend_the_least_and_the_most_and_nothing_beyond(cases: dict
 
 @pytest.mark.parametrize("before", [[], [header().SerializeToString()]], ids=["first", "after the header"])
 def test_bytes_that_are_no_message_are_malformed(
-    cases: dict[str, Case], audits: Audits, channel: grpc.Channel, before: list[bytes]
+    cases: dict[str, AuditCase], audits: Audits, channel: grpc.Channel, before: list[bytes]
 ) -> None:
     cases["deal"] = four_people("laplace")
     unserialised = channel.stream_unary("/fairwall.compliance.v1.AuditService/Audit")
@@ -427,7 +429,9 @@ def test_bytes_that_are_no_message_are_malformed(
 
 
 @pytest.mark.parametrize("seconds", [None, 3700.0])
-def test_a_call_needs_a_deadline_within_the_hour(cases: dict[str, Case], audits: Audits, seconds: float | None) -> None:
+def test_a_call_needs_a_deadline_within_the_hour(
+    cases: dict[str, AuditCase], audits: Audits, seconds: float | None
+) -> None:
     cases["deal"] = four_people("laplace")
     assert refusal(lambda: send(audits, [header(), chunk()], seconds)) == error.REASON_DEADLINE_MISSING
     assert (
@@ -444,14 +448,14 @@ def test_the_terms_of_an_unknown_deal_are_refused(audits: Audits) -> None:
 
 @pytest.mark.parametrize("mechanism", ["exact", "laplace", "conceal"])
 def test_an_exact_or_unlimited_answer_does_not_fit_a_finite_budget(
-    cases: dict[str, Case], audits: Audits, mechanism: str
+    cases: dict[str, AuditCase], audits: Audits, mechanism: str
 ) -> None:
     cases["deal"] = four_people(mechanism)
     assert refusal(lambda: send(audits, [header(epsilon=math.inf), chunk()])) == error.REASON_BUDGET_EXHAUSTED
     assert remaining(audits) == 2.0
 
 
-def test_two_batches_cannot_spend_more_than_the_budget_together(cases: dict[str, Case], audits: Audits) -> None:
+def test_two_batches_cannot_spend_more_than_the_budget_together(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = four_people("laplace")
     send(audits, [header(epsilon=1.5), chunk()])
     late = [header(epsilon=0.51, request_id="late"), chunk()]
@@ -461,7 +465,7 @@ def test_two_batches_cannot_spend_more_than_the_budget_together(cases: dict[str,
 
 
 def test_twenty_tenths_use_up_a_budget_of_2_and_not_a_trillionth_fits_after_them(
-    cases: dict[str, Case], audits: Audits
+    cases: dict[str, AuditCase], audits: Audits
 ) -> None:
     cases["deal"] = four_people("laplace")
     for number in range(20):
@@ -471,7 +475,7 @@ def test_twenty_tenths_use_up_a_budget_of_2_and_not_a_trillionth_fits_after_them
     assert refusal(lambda: send(audits, crumb)) == error.REASON_BUDGET_EXHAUSTED
 
 
-def test_the_largest_charges_leave_an_unlimited_budget_unlimited(cases: dict[str, Case], audits: Audits) -> None:
+def test_the_largest_charges_leave_an_unlimited_budget_unlimited(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = open_case(epsilon=math.inf, labels=np.ones(4, np.uint8), protected=PROTECTED[:4])
     for request_id in "abc":
         assert send(audits, [header(epsilon=1.7e308, request_id=request_id), chunk()]).epsilon_remaining == math.inf
@@ -480,7 +484,7 @@ def test_the_largest_charges_leave_an_unlimited_budget_unlimited(cases: dict[str
 @pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
 @pytest.mark.parametrize("worlds", [3, pytest.param(14, marks=pytest.mark.check)])
 def test_a_refusal_is_the_same_whoever_the_people_are(
-    cases: dict[str, Case], audits: Audits, mechanism: str, worlds: int
+    cases: dict[str, AuditCase], audits: Audits, mechanism: str, worlds: int
 ) -> None:
     every = [world for world in itertools.product((0, 1), repeat=4) if 0 < sum(world) < 4]
     assert len(every) == 14
@@ -497,7 +501,7 @@ def test_a_refusal_is_the_same_whoever_the_people_are(
 
 @pytest.mark.parametrize(("mechanism", "seed"), [("laplace", None), ("conceal", b"s" * 32)])
 def test_the_same_request_again_gets_the_stored_answer_even_when_the_budget_is_used_up(
-    cases: dict[str, Case], audits: Audits, mechanism: str, seed: bytes | None
+    cases: dict[str, AuditCase], audits: Audits, mechanism: str, seed: bytes | None
 ) -> None:
     cases["deal"] = open_case(mechanism, seed=seed)
     predictions = np.random.default_rng(3).random((3, 8))
@@ -509,7 +513,9 @@ def test_the_same_request_again_gets_the_stored_answer_even_when_the_budget_is_u
     assert len(cases["deal"].ledger.entries("deal")) == 1
 
 
-def test_a_repeat_says_what_is_left_now_and_is_the_stored_answer_else(cases: dict[str, Case], audits: Audits) -> None:
+def test_a_repeat_says_what_is_left_now_and_is_the_stored_answer_else(
+    cases: dict[str, AuditCase], audits: Audits
+) -> None:
     cases["deal"] = four_people("laplace")
     first = send(audits, [header(epsilon=0.5), chunk()])
     assert (first.epsilon_remaining, first.HasField("epsilon_remaining_now")) == (1.5, False)
@@ -535,7 +541,7 @@ def test_a_repeat_says_what_is_left_now_and_is_the_stored_answer_else(cases: dic
     ids=["predictions", "metric", "epsilon", "threshold", "models"],
 )
 def test_a_request_id_is_good_for_one_request(
-    cases: dict[str, Case], audits: Audits, other: list[AuditRequest]
+    cases: dict[str, AuditCase], audits: Audits, other: list[AuditRequest]
 ) -> None:
     cases["deal"] = four_people("laplace")
     first = send(audits, [header(), chunk()])
@@ -544,13 +550,13 @@ def test_a_request_id_is_good_for_one_request(
     assert send(audits, [header(), chunk()]) == first
 
 
-def test_a_refused_request_does_not_use_up_its_id(cases: dict[str, Case], audits: Audits) -> None:
+def test_a_refused_request_does_not_use_up_its_id(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = four_people("laplace")
     assert refusal(lambda: send(audits, [header(epsilon=9.0), chunk()])) == error.REASON_BUDGET_EXHAUSTED
     assert send(audits, [header(), chunk()]).epsilon_charged == 1.0
 
 
-def test_the_same_id_in_another_deal_is_another_request(cases: dict[str, Case], audits: Audits) -> None:
+def test_the_same_id_in_another_deal_is_another_request(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases.update(deal=four_people("laplace"), other=four_people("laplace"))
     send(audits, [header(), chunk()])
     send(audits, [header(deal_id="other", epsilon=0.5), chunk()])
@@ -558,13 +564,13 @@ def test_the_same_id_in_another_deal_is_another_request(cases: dict[str, Case], 
 
 
 @pytest.mark.parametrize("seed", [b"s" * 32, None])
-def test_another_request_id_gets_other_noise(cases: dict[str, Case], audits: Audits, seed: bytes | None) -> None:
+def test_another_request_id_gets_other_noise(cases: dict[str, AuditCase], audits: Audits, seed: bytes | None) -> None:
     cases["deal"] = open_case(seed=seed)
     answers = [ask(audits, "deal", request_id, "sp", np.zeros((3, 8)), 1.0) for request_id in "ab"]
     assert not set(answers[0].gaps.tolist()) & set(answers[1].gaps.tolist())
 
 
-def test_seeded_noise_does_not_depend_on_the_order_of_requests(cases: dict[str, Case], audits: Audits) -> None:
+def test_seeded_noise_does_not_depend_on_the_order_of_requests(cases: dict[str, AuditCase], audits: Audits) -> None:
     gaps = []
     for order in ("ab", "ba"):
         cases["deal"] = four_people("conceal")
@@ -587,7 +593,7 @@ def together(calls: Sequence[Callable[[], Any]]) -> list[Any]:
         return list(threads.map(one, calls))
 
 
-def test_callers_at_the_same_time_cannot_overspend(cases: dict[str, Case], audits: Audits) -> None:
+def test_callers_at_the_same_time_cannot_overspend(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = four_people("laplace")
     calls = [
         lambda name=str(number): send(audits, [header(request_id=name, epsilon=0.3), chunk()]) for number in range(8)
@@ -600,7 +606,7 @@ def test_callers_at_the_same_time_cannot_overspend(cases: dict[str, Case], audit
     )
 
 
-def test_one_request_sent_many_times_at_once_is_charged_once(cases: dict[str, Case], audits: Audits) -> None:
+def test_one_request_sent_many_times_at_once_is_charged_once(cases: dict[str, AuditCase], audits: Audits) -> None:
     cases["deal"] = open_case("laplace", seed=None, labels=np.ones(4, np.uint8), protected=PROTECTED[:4])
     answers = together([lambda: send(audits, [header(), chunk()])] * 8)
     assert {from_message(answer.gaps).tobytes() for answer in answers} == {from_message(answers[0].gaps).tobytes()}
@@ -608,7 +614,7 @@ def test_one_request_sent_many_times_at_once_is_charged_once(cases: dict[str, Ca
 
 
 def test_a_caller_has_room_for_so_many_calls_and_no_more(
-    cases: dict[str, Case], audits: Audits, channel: grpc.Channel
+    cases: dict[str, AuditCase], audits: Audits, channel: grpc.Channel
 ) -> None:
     cases["deal"] = four_people("laplace")
     hold = threading.Event()
@@ -641,7 +647,7 @@ def test_a_caller_has_room_for_so_many_calls_and_no_more(
     [("exact", "float64"), ("exact", 0), ("laplace", "float32"), ("laplace", 2), ("exact", 6)],
 )
 def test_no_number_of_an_answer_is_more_precise_than_the_terms_say(
-    audits: Audits, cases: dict[str, Case], mechanism: str, precision: Precision
+    audits: Audits, cases: dict[str, AuditCase], mechanism: str, precision: Precision
 ) -> None:
     cases["deal"] = replace(open_case(mechanism, epsilon=math.inf), precision=precision)
     terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300)
@@ -661,7 +667,7 @@ def test_no_number_of_an_answer_is_more_precise_than_the_terms_say(
         assert high == pytest.approx(np.minimum(gaps + half, 1), abs=1e-15)
 
 
-def test_the_same_numbers_of_any_type_are_the_same_request(audits: Audits, cases: dict[str, Case]) -> None:
+def test_the_same_numbers_of_any_type_are_the_same_request(audits: Audits, cases: dict[str, AuditCase]) -> None:
     cases["deal"] = open_case("laplace", 1.0)
     rows = np.tile([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 1.0, 1.0]], 2)
 

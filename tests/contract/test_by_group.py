@@ -17,7 +17,7 @@ from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
-from compliance.records.rows import Rows, identified
+from compliance.records.rows import FileRows, identified
 from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub, add_GroupServiceServicer_to_server
@@ -143,7 +143,7 @@ def test_predictions_with_a_digest_are_in_the_order_of_ids(
     known = opened()
     audited = np.arange(PEOPLE) != 4  # whom audits leave out is counted
     assert ask(groups).HasField("rows_compared") is False
-    cases["deal"] = replace(known, case=replace(known.case, rows=Rows(audited, ids)))
+    cases["deal"] = replace(known, case=replace(known.case, rows=FileRows(audited, ids)))
     by_file, by_id = ask(groups), ask(groups, DECISIONS[:, ids.order], request_id="ids", rows_digest=ids.digests[0])
     assert (by_file.rows_compared, by_id.rows_compared) == (False, True)
     totals = [from_message(each.release.tables[0].counts).sum(axis=1).tolist() for each in (by_file, by_id)]

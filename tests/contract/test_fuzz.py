@@ -31,11 +31,11 @@ from hypothesis import strategies as st
 
 from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import game_case
-from compliance.answers.black_box import Models
+from compliance.answers.black_box import QueriedModels
 from compliance.answers.group_service import GroupService
 from compliance.answers.groups import GroupCase
 from compliance.answers.release_service import ReleaseCase, ReleaseService
-from compliance.answers.releases import Column, HandedModel, game_release
+from compliance.answers.releases import HandedModel, SanitisedColumn, game_release
 from compliance.answers.statistics import game_cohort
 from compliance.answers.statistics_service import StatisticsService
 from compliance.answers.tables import Study, game_study
@@ -43,7 +43,7 @@ from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
-from developer.service import Audited, ModelService, Released
+from developer.service import Audited, ModelService, ReleasedModel
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as groups
 from fairwall.compliance.v1 import release_service_pb2 as release_pb2
@@ -224,7 +224,7 @@ def study() -> Study:
 
 
 def release_case() -> ReleaseCase:
-    columns, bits = [Column(0, 2, 1.0)], np.arange(PEOPLE, dtype=np.uint8)[:, np.newaxis] % 2
+    columns, bits = [SanitisedColumn(0, 2, 1.0)], np.arange(PEOPLE, dtype=np.uint8)[:, np.newaxis] % 2
     model = HandedModel(np.ones(PEOPLE, np.uint8), bits.astype(np.int64), bits, columns, [2])
     return ReleaseCase(game_release("deal", "grr", columns, bits, EPSILON, None), model, tells_utilities=True)
 
@@ -233,7 +233,7 @@ def serve_all() -> None:
     """Serve every service until stdin closes; say where, and what a submission must look like."""
     credentials = {party: Credentials(**values) for party, values in json.loads(sys.stdin.readline()).items()}
     table._WAIT_SECONDS = 0.0
-    released = {"deal": Released(lambda features: 1 / (1 + np.exp(-features.sum(axis=1))), COLUMNS)}
+    released = {"deal": ReleasedModel(lambda features: 1 / (1 + np.exp(-features.sum(axis=1))), COLUMNS)}
     audited = {("deal", "r"): Audited(1, COLUMNS, lambda number, features: np.full(len(features), number / 2))}
     models = server.serve(
         lambda grpc_server: add_ModelServiceServicer_to_server(ModelService(released, audited), grpc_server),
@@ -248,7 +248,7 @@ def serve_all() -> None:
         0.0,
         3,
         None,
-        models=Models(asked, "deal", np.zeros((PEOPLE, COLUMNS))),
+        models=QueriedModels(asked, "deal", np.zeros((PEOPLE, COLUMNS))),
     )
     audits = server.serve(
         lambda grpc_server: add_AuditServiceServicer_to_server(AuditService({"deal": case}), grpc_server),
@@ -270,12 +270,12 @@ def serve_all() -> None:
         lambda grpc_server: add_StatisticsServiceServicer_to_server(StatisticsService({"deal": cohort}), grpc_server),
         credentials["compliance"],
     )
-    laid = table.Table()
+    laid = table.GameTable()
     referee, revealer = Referee("run-1", "digest", game.GAME_REVEAL, laid), RevealDealer(laid)
-    inferrer, releaser = InferenceDealer(table.Table()), ReleaseDealer(table.Table())
-    discloser, trainer = DisclosureDealer(table.Table()), TrainingDealer(table.Table())
-    counter, washer = GroupsDealer(table.Table()), WashDealer(table.Table())
-    overfitter, regulator = OverfitDealer(table.Table()), CuratorDealer(table.Table())
+    inferrer, releaser = InferenceDealer(table.GameTable()), ReleaseDealer(table.GameTable())
+    discloser, trainer = DisclosureDealer(table.GameTable()), TrainingDealer(table.GameTable())
+    counter, washer = GroupsDealer(table.GameTable()), WashDealer(table.GameTable())
+    overfitter, regulator = OverfitDealer(table.GameTable()), CuratorDealer(table.GameTable())
     referee.seat({"compliance": "127.0.0.1:1", "developer": "127.0.0.1:2", "adversary": ""})
     referees = server.serve(
         lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials["referee"]

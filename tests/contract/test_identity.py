@@ -48,7 +48,7 @@ from sim.games.overfit.referee import OverfitDealer
 from sim.games.referee import Referee
 from sim.games.release.referee import ReleaseDealer
 from sim.games.reveal.referee import RevealDealer
-from sim.games.table import Table
+from sim.games.table import GameTable
 from sim.games.training.referee import TrainingDealer
 from sim.games.wash.referee import WashDealer
 from sim.play.keys import mint
@@ -65,7 +65,7 @@ def register_compliance(server: grpc.Server) -> None:
 
 
 def register_referees(server: grpc.Server) -> None:
-    table = Table()
+    table = GameTable()
     add_RefereeServiceServicer_to_server(Referee("run-1", "digest", GAME_REVEAL, table), server)
     for dealer in (
         RevealDealer,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from adversary.client import predict
 from developer.inference.play import _black_boxes
 from developer.reveal.base_model import logistic
-from developer.service import ROWS_MAX, Audited, ModelService, Released
+from developer.service import ROWS_MAX, Audited, ModelService, ReleasedModel
 from fairwall.developer.v1.model_service_pb2 import PredictHeader, PredictRequest
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
 from fairwall.learning.ensemble import fresh
@@ -34,8 +34,8 @@ def model(features: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture
-def released() -> dict[str, Released]:
-    return {"deal": Released(model, COLUMNS)}
+def released() -> dict[str, ReleasedModel]:
+    return {"deal": ReleasedModel(model, COLUMNS)}
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def audited() -> dict[tuple[str, str], Audited]:
 
 
 @pytest.fixture
-def address(released: dict[str, Released], audited: Any, serve: Any, credentials: Any) -> str:
+def address(released: dict[str, ReleasedModel], audited: Any, serve: Any, credentials: Any) -> str:
     return str(
         serve(
             lambda server: add_ModelServiceServicer_to_server(ModelService(released, audited), server),
@@ -98,11 +98,11 @@ def test_the_answers_are_the_model_s_scores_bit_for_bit(models: ModelServiceStub
     assert predict(models, "deal", features).tobytes() == model(features).tobytes()
 
 
-def test_a_trained_model_answers_too(models: ModelServiceStub, released: dict[str, Released]) -> None:
+def test_a_trained_model_answers_too(models: ModelServiceStub, released: dict[str, ReleasedModel]) -> None:
     rng = np.random.default_rng(4)
     features = rng.normal(size=(200, COLUMNS))
     trained = logistic(features, (features[:, 0] > 0).astype(np.uint8))
-    released["trained"] = Released(trained, COLUMNS)
+    released["trained"] = ReleasedModel(trained, COLUMNS)
     scores = predict(models, "trained", features)
     assert scores.tobytes() == trained(features).tobytes()
     assert scores.min() >= 0
@@ -111,7 +111,7 @@ def test_a_trained_model_answers_too(models: ModelServiceStub, released: dict[st
 
 @pytest.mark.parametrize("unit_rows", [False, True])
 def test_models_released_for_labels_alone_answer_0_or_1_whatever_is_asked(
-    models: ModelServiceStub, released: dict[str, Released], unit_rows: bool
+    models: ModelServiceStub, released: dict[str, ReleasedModel], unit_rows: bool
 ) -> None:
     rngs = [np.random.default_rng(seed) for seed in range(3)]
     victims = replace(fresh(COLUMNS, (8,), rngs), unit_rows=unit_rows)
@@ -175,16 +175,20 @@ def test_a_refused_query_says_why_and_the_model_answers_on(models: ModelServiceS
         assert predict(models, "deal", np.zeros((1, COLUMNS))).tolist() == [0.5], what
 
 
-def test_a_model_that_is_withdrawn_answers_no_more(models: ModelServiceStub, released: dict[str, Released]) -> None:
+def test_a_model_that_is_withdrawn_answers_no_more(
+    models: ModelServiceStub, released: dict[str, ReleasedModel]
+) -> None:
     released.clear()
     assert refusal(models, [header(), chunk()]) == error.REASON_DEAL_UNKNOWN
 
 
-def test_a_model_that_fails_says_so_and_nothing_else(models: ModelServiceStub, released: dict[str, Released]) -> None:
+def test_a_model_that_fails_says_so_and_nothing_else(
+    models: ModelServiceStub, released: dict[str, ReleasedModel]
+) -> None:
     def broken(features: np.ndarray) -> np.ndarray:
         raise RuntimeError("the weights are 1, 2 and 3")
 
-    released["broken"] = Released(broken, COLUMNS)
+    released["broken"] = ReleasedModel(broken, COLUMNS)
     assert refusal(models, [header(deal_id="broken"), chunk()]) == error.REASON_INTERNAL
     assert len(predict(models, "deal", np.zeros((1, COLUMNS)))) == 1
 

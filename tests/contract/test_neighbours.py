@@ -18,7 +18,7 @@ import pytest
 
 from compliance.answers.groups import METRIC as BY_GROUP
 from compliance.ledger.accountant import FREE
-from compliance.ledger.entries import Entry
+from compliance.ledger.entries import LedgerEntry
 from compliance.noise.sampling import Seeded
 from fairwall.laws.local import LOCAL_LAWS
 from fairwall.laws.mechanisms import BY_GROUP as COUNTS
@@ -125,7 +125,7 @@ def test_what_is_asked_comes_to_all_that_a_service_does(folder: Path) -> None:
             method = call["method"].rpartition("/")[2]
             came |= {("reason", call["reason"])} if call["outcome"] == "refused" else {("method", method)}
             came |= {("method", method)} & {("method", each) for each in REFUSING}
-        for asked in (each.request for each in seen if isinstance(each, Entry)):
+        for asked in (each.request for each in seen if isinstance(each, LedgerEntry)):
             came |= {("metric", asked.metric), ("mechanism", asked.mechanism)}
             came |= {("loss", "none")} if asked.loss == FREE else set()
         if came >= everything:

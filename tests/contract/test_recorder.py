@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import Case, game_case
+from compliance.answers.audits import AuditCase, game_case
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
@@ -32,12 +32,12 @@ from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
 from fairwall.rpc import channel, server
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import Credentials
-from fairwall.rpc.recorder import CALL_KEY, LARGE_BYTES, RecordedCall, RecordedChannel, Recorder, large_fields
+from fairwall.rpc.recorder import CALL_KEY, LARGE_BYTES, RecordedCall, RecordedChannel, TranscriptRecorder, large_fields
 from fairwall.transcript.v1.transcript_pb2 import Entry
 from fairwall.wire.v1 import array_pb2, error_pb2
 from fairwall.wire.v1.visibility_pb2 import VISIBILITY_UNSPECIFIED
 from sim.games.reveal.referee import RevealDealer
-from sim.games.table import Table
+from sim.games.table import GameTable
 from sim.transcripts.boundary import walk
 from sim.transcripts.calls import only_waited
 from sim.transcripts.files import CallKey, Transcript, read
@@ -48,8 +48,8 @@ DEAL = "/fairwall.game.v1.RevealService/TakeDeveloperDeal"
 PEOPLE = 2000
 
 
-def recorder_in(folder: Path, party: str, mode: str = "full") -> Recorder:
-    return Recorder(folder / party / "1.bin", "run-1", party, "digest", mode)
+def recorder_in(folder: Path, party: str, mode: str = "full") -> TranscriptRecorder:
+    return TranscriptRecorder(folder / party / "1.bin", "run-1", party, "digest", mode)
 
 
 def transcript_of(folder: Path, party: str) -> Transcript:
@@ -70,7 +70,7 @@ class Pair:
         return transcript_of(self.folder, "developer"), transcript_of(self.folder, "compliance")
 
 
-def open_case() -> Case:
+def open_case() -> AuditCase:
     rng = np.random.default_rng(1)
     records = Records(rng.integers(0, 2, PEOPLE).astype(np.uint8), rng.integers(0, 2, PEOPLE).astype(np.uint8), ("sp",))
     return game_case("deal", records, MECHANISMS["laplace"], Budget(9.0), 0.0, 300, b"s" * 32)
@@ -212,7 +212,7 @@ def test_a_stream_of_answers_is_recorded_and_waiting_can_be_told_from_playing(
     tmp_path: Path, credentials: dict[str, Credentials], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sim.games.table._WAIT_SECONDS", 0.05)
-    dealer = RevealDealer(Table())
+    dealer = RevealDealer(GameTable())
     theirs, own = recorder_in(tmp_path, "referee"), recorder_in(tmp_path, "developer")
     listening = server.serve(
         lambda grpc_server: dealer.register(grpc_server, lambda servicer: servicer),
@@ -376,7 +376,9 @@ def test_a_transcript_is_never_written_over(tmp_path: Path) -> None:
     play(tmp_path, "developer")
     with pytest.raises(FileExistsError):
         recorder_in(tmp_path, "developer")
-    Recorder(tmp_path / "developer" / "2.bin", "run-1", "developer", "digest").close()  # the next one, beside it
+    TranscriptRecorder(
+        tmp_path / "developer" / "2.bin", "run-1", "developer", "digest"
+    ).close()  # the next one, beside it
 
 
 def test_what_comes_after_the_end_is_not_recorded(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ class Table:
 def at(serve: Any, dial: Any, credentials: Any, monkeypatch: pytest.MonkeyPatch) -> Table:
     """A referee who has nothing to say is told to say so at once."""
     monkeypatch.setattr("sim.games.table._WAIT_SECONDS", 0.05)
-    table = games.Table()
+    table = games.GameTable()
     referee, dealer = Referee("run-1", "digest", game.GAME_REVEAL, table), RevealDealer(table)
 
     def register(server: grpc.Server) -> None:

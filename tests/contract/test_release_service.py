@@ -15,12 +15,12 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import Case, game_case
+from compliance.answers.audits import AuditCase, game_case
 from compliance.answers.release_service import ReleaseCase, ReleaseService
-from compliance.answers.releases import Column, HandedModel, Release, game_release
+from compliance.answers.releases import AttributeRelease, HandedModel, SanitisedColumn, game_release
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget
-from compliance.ledger.entries import Entry, LedgerError
+from compliance.ledger.entries import LedgerEntry, LedgerError
 from compliance.ledger.store import LedgerUnavailable
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
@@ -44,7 +44,7 @@ PROTECTED = np.array([1, 0, 1, 1, 0, 0, 1, 0], np.uint8)
 LABELS = np.array([1, 1, 1, 0, 0, 1, 1, 0], np.uint8)
 FEATURES = np.array([0, 1, 2, 0, 1, 2, 0, 1])[:, None]
 SENSITIVE = np.column_stack([PROTECTED, np.array([0, 1, 2, 3, 0, 1, 2, 3], np.uint8)])
-COLUMNS = (Column(place=0, domain=2, share=0.5), Column(place=2, domain=4, share=0.5))
+COLUMNS = (SanitisedColumn(place=0, domain=2, share=0.5), SanitisedColumn(place=2, domain=4, share=0.5))
 SIZES = (3,)
 TO_TRAIN_ON = np.random.default_rng(1).integers(0, [2, 4], (500, 2)).astype(np.uint8)
 BUDGET = 2.0
@@ -61,7 +61,7 @@ class Served:
     releases: ReleaseServiceStub
     audits: Audits
     cases: dict[str, ReleaseCase]
-    audited: dict[str, Case]
+    audited: dict[str, AuditCase]
 
     def open(
         self, protocol: str = "grr", budget: float = BUDGET, *, seeded: bool = False, mechanism: str = "exact"
@@ -84,7 +84,7 @@ class Served:
 @pytest.fixture
 def served(serve: Any, dial: Any, credentials: Any) -> Served:
     cases: dict[str, ReleaseCase] = {}
-    audited: dict[str, Case] = {}
+    audited: dict[str, AuditCase] = {}
 
     def register(server: Any) -> None:
         add_ReleaseServiceServicer_to_server(ReleaseService(cases), server)
@@ -128,10 +128,10 @@ def test_the_same_request_again_is_drawn_and_charged_once(served: Served, seeded
 
 
 def test_a_service_that_draws_again_on_a_repeat_is_caught(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    def again(release: Release, entry: Entry) -> NDArray[Any]:
+    def again(release: AttributeRelease, entry: LedgerEntry) -> NDArray[Any]:
         return release.sanitised(entry.request.request_id, entry.request.loss.epsilon)
 
-    monkeypatch.setattr(Release, "encoded", again)
+    monkeypatch.setattr(AttributeRelease, "encoded", again)
     with pytest.raises(AssertionError, match="drawn a second time"):
         check_one_draw_a_request(served)
 

@@ -35,7 +35,7 @@ from fairwall.rpc.revoked import Revoked, RevokedError
 from fairwall.rpc.server import Deployed
 from fairwall.wire.v1 import error_pb2 as error
 from sim.deployment.certificates import add, authority_of, renew, revoke, write
-from sim.play.keys import Authority
+from sim.play.keys import RunAuthority
 
 IN = error.REASON_UNSPECIFIED
 OUT = error.REASON_CALLER_UNKNOWN
@@ -66,7 +66,7 @@ class Place:
     """A deployment that is served: its folder of certificates, its authority, its server."""
 
     folder: Path
-    authority: Authority
+    authority: RunAuthority
     listening: server.Server
     service: Answering
 
@@ -274,7 +274,7 @@ def test_a_server_shows_a_renewed_certificate_and_loses_no_call(place: Place) ->
 
 
 def signed(
-    authority: Authority,
+    authority: RunAuthority,
     *extensions: x509.ExtensionType,
     critical: bool = True,
     begins: timedelta = -timedelta(hours=2),
@@ -341,7 +341,7 @@ def fold(path: Path) -> None:
     path.mkdir()
 
 
-OTHER = Authority.new("loans", datetime.now(UTC) + timedelta(days=1))
+OTHER = RunAuthority.new("loans", datetime.now(UTC) + timedelta(days=1))
 """Of the same name, with another key."""
 
 BROKEN: dict[str, tuple[Callable[[Place], object], str]] = {

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import Case
-from compliance.records.rows import Rows, identified
+from compliance.answers.audits import AuditCase
+from compliance.records.rows import FileRows, identified
 from fairwall.client import AuditClient
 from fairwall.client.gaps import Answer, Audits, ask, terms
 from fairwall.client.rows import arranged, from_message
@@ -40,13 +40,13 @@ PUBLIC = {"income": [5, 3, 8, 1, 7, 2, 6, 4]}
 
 
 @pytest.fixture
-def cases() -> dict[str, Case]:
-    rows = Rows(np.ones(8, np.bool_), identified("id", IDS, PUBLIC))
+def cases() -> dict[str, AuditCase]:
+    rows = FileRows(np.ones(8, np.bool_), identified("id", IDS, PUBLIC))
     return {"deal": replace(open_case("exact", math.inf), rows=rows)}
 
 
 @pytest.fixture
-def audits(cases: dict[str, Case], serve: Any, dial: Any, credentials: Any) -> Audits:
+def audits(cases: dict[str, AuditCase], serve: Any, dial: Any, credentials: Any) -> Audits:
     address = serve(
         lambda server: add_AuditServiceServicer_to_server(AuditService(cases), server), credentials["compliance"]
     )
@@ -86,9 +86,9 @@ SIX: dict[str, Sequence[object]] = {name: [f"{name}{row % 3}" for row in range(8
     [(["d"], "'d'"), (["b", "f"], "'b', 'f'"), ([*SIX], "'a', 'b', 'c', 'd', 'e', 'f'")],
 )
 def test_the_public_columns_that_differ_are_named_and_no_others(
-    cases: dict[str, Case], audits: Audits, changed: list[str], told: str
+    cases: dict[str, AuditCase], audits: Audits, changed: list[str], told: str
 ) -> None:
-    cases["deal"] = replace(cases["deal"], rows=Rows(np.ones(8, np.bool_), identified("id", IDS, SIX)))
+    cases["deal"] = replace(cases["deal"], rows=FileRows(np.ones(8, np.bool_), identified("id", IDS, SIX)))
     message = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5).rows
     own = {"id": IDS} | SIX | {name: [*SIX[name][:-1], "other"] for name in changed}
     with pytest.raises(ValueError, match=rf"^the ids are the service's, but its {told} are others for some rows$"):
@@ -116,8 +116,10 @@ def test_any_other_digest_is_refused(audits: Audits) -> None:
         assert refused(lambda o=other: asked(audits, BY_ID, o)) == error.REASON_ROWS_DIFFER  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("rows", [None, Rows(np.ones(8, np.bool_))])
-def test_a_digest_is_refused_where_rows_have_no_ids(cases: dict[str, Case], audits: Audits, rows: Rows | None) -> None:
+@pytest.mark.parametrize("rows", [None, FileRows(np.ones(8, np.bool_))])
+def test_a_digest_is_refused_where_rows_have_no_ids(
+    cases: dict[str, AuditCase], audits: Audits, rows: FileRows | None
+) -> None:
     digest, _ = digests(audits)
     cases["deal"] = replace(open_case("exact", math.inf), rows=rows)
     assert not audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300).HasField("rows")
@@ -125,12 +127,12 @@ def test_a_digest_is_refused_where_rows_have_no_ids(cases: dict[str, Case], audi
     assert asked(audits, PREDICTIONS, b"").rows_compared is None
 
 
-def test_who_is_left_out_changes_the_answer_alone(cases: dict[str, Case], audits: Audits) -> None:
+def test_who_is_left_out_changes_the_answer_alone(cases: dict[str, AuditCase], audits: Audits) -> None:
     before = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300)
     known = np.array([True, True, False, True, True, True, True, False])
     cases["deal"] = replace(
         open_case("exact", math.inf, labels=LABELS[known], protected=PROTECTED[known]),
-        rows=Rows(known, identified("id", IDS, PUBLIC)),
+        rows=FileRows(known, identified("id", IDS, PUBLIC)),
     )
     assert audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300) == before
     expected = PREDICTIONS[known & (PROTECTED == 1)].mean() - PREDICTIONS[known & (PROTECTED == 0)].mean()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import Case, game_case
+from compliance.answers.audits import AuditCase, game_case
 from compliance.answers.charging import DEVELOPER
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
@@ -36,7 +36,7 @@ METHODS = ("/fairwall.compliance.v1.AuditService/GetTerms", "/grpc.health.v1.Hea
 
 
 @contextmanager
-def deployed(silence_seconds: float = SECONDS) -> Iterator[tuple[Case, grpc.Channel]]:
+def deployed(silence_seconds: float = SECONDS) -> Iterator[tuple[AuditCase, grpc.Channel]]:
     """A service that waits so long for a message, and a developer's connection to it."""
     groups = np.arange(60, dtype=np.uint8) % 2
     records = Records(np.ones(60, np.uint8), groups, ("sp",))

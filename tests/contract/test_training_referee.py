@@ -75,7 +75,7 @@ class Seats:
 @pytest.fixture
 def seats(serve: Any, dial: Any, credentials: Any, monkeypatch: pytest.MonkeyPatch) -> Seats:
     monkeypatch.setattr(tables, "_WAIT_SECONDS", 0.05)
-    table = tables.Table()
+    table = tables.GameTable()
     referee, dealer = Referee("run-1", "digest", game.GAME_TRAINING, table), TrainingDealer(table)
 
     def register(server: grpc.Server) -> None:

@@ -29,9 +29,9 @@ from sim.conformance import cases, held, kit, report, run, target
 from sim.conformance import command as starting
 from sim.conformance.errors import ConformanceError
 from sim.conformance.run import Outcome
-from sim.conformance.subject import Subject
+from sim.conformance.subject import ServerUnderTest
 from sim.conformance.target import Target
-from sim.conformance.world import World
+from sim.conformance.world import CaseState
 from sim.transcripts.descriptors import descriptor_set
 from tests import command, postgres
 from tests.broken import Broken, table
@@ -80,7 +80,7 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> str:
 def outcomes_of(known: Target, command: str, *numbers: str, kind: str = "compliance") -> list[Outcome]:
     """What comes of the checks of these numbers, or of all of a kind, against what a command starts."""
     chosen = [case for case in cases.read(kind) if not numbers or case.number in numbers]
-    with Subject(known, command) as subject:
+    with ServerUnderTest(known, command) as subject:
         return list(run.run(subject, kind, chosen))
 
 
@@ -221,7 +221,7 @@ def test_a_call_that_finds_no_room_to_be_held_is_opened_again(
     """
     hold = held.Hold.run
 
-    def crowded(self: held.Hold, world: World) -> None:
+    def crowded(self: held.Hold, world: CaseState) -> None:
         hold(self, world)
         crowded_out = world.held[-1].call
         crowded_out.cancel()
@@ -243,9 +243,9 @@ def said(path: Path) -> str:
 def heard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], str]:
     """What all that is started for a check has said on stderr, once it has ended."""
     words: list[str] = []
-    start, ended = starting.start, Subject.end
+    start, ended = starting.start, ServerUnderTest.end
 
-    def end(self: Subject, deployment: str, **how: bool) -> None:
+    def end(self: ServerUnderTest, deployment: str, **how: bool) -> None:
         ended(self, deployment, **how)
         words.append(said(self._said(deployment) / "stderr"))
 
@@ -255,7 +255,7 @@ def heard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], str]:
         with (tmp_path / "said").open("ab") as file:  # a client's, which the checks do not listen to
             return start(*asked, stderr=file, **named)
 
-    monkeypatch.setattr(Subject, "end", end)
+    monkeypatch.setattr(ServerUnderTest, "end", end)
     monkeypatch.setattr(starting, "start", told)
     return lambda: "\n".join([*words, said(tmp_path / "said")])
 
@@ -329,7 +329,7 @@ def test_a_policy_that_a_check_changes_is_put_back_for_the_next(known: Target, m
     numbers = ("C762", "C763", "C955")
     assert broken(outcomes_of(known, OWN, *numbers)) == []
     # The broken twin accuses a sound server: its share is as the check before has left it.
-    monkeypatch.setattr(World, "put_back", lambda _: None)
+    monkeypatch.setattr(CaseState, "put_back", lambda _: None)
     (accused,) = broken(outcomes_of(known, OWN, *numbers))
     assert "C955" in accused
     assert "BUDGET_EXHAUSTED" in accused
@@ -347,7 +347,7 @@ def test_a_policy_stays_changed_while_other_checks_are_run(known: Target, tmp_pa
         f'{waits}steps = [{steps}, {{ do = "later", seconds = 3 }}, {spent}]\n{other}steps = [{steps}]\n'
     )
     own = [case for case in cases.read("compliance", [tmp_path]) if case.number in ("X901", "X902")]
-    with Subject(known, OWN) as subject:
+    with ServerUnderTest(known, OWN) as subject:
         assert broken(list(run.run(subject, "compliance", own))) == []
 
 
@@ -381,7 +381,7 @@ steps = [{ do = "audit", predictions = { put = [[0, 0, nan]] } }]
 def test_anybody_adds_a_case_as_a_file(known: Target, second: str, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN_CASE)
     (case,) = (case for case in cases.read("compliance", [tmp_path]) if case.number == "X901")
-    with Subject(known, second) as subject:
+    with ServerUnderTest(known, second) as subject:
         (outcome,) = run.run(subject, "compliance", [case])
         assert outcome.verdict == "failed"
         assert outcome.text == ("step 1: a call was refused as PREDICTIONS_NOT_FINITE; it should have been answered")

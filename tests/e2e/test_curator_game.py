@@ -18,7 +18,7 @@ from sim.games import lay_out, read
 from sim.games.cards import DealError
 from sim.games.curator import referee
 from sim.games.curator.deal import deal
-from sim.games.curator.regulator import Verdict, judge
+from sim.games.curator.regulator import RegulatorVerdict, judge
 from sim.replay import playing
 from sim.replay.recorded import open_run
 from sim.verify.check import verify
@@ -180,7 +180,7 @@ def test_parties_that_say_otherwise_are_named(tmp_path: Path, twins: Twins) -> N
 
 @pytest.mark.check
 def test_a_referee_that_tells_another_verdict_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def acquitting(*given: Any) -> Verdict:
+    def acquitting(*given: Any) -> RegulatorVerdict:
         return replace(judge(*given), accused=False)
 
     with monkeypatch.context() as twin:

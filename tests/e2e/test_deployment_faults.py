@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import Case, game_case, values_of
+from compliance.answers.audits import AuditCase, game_case, values_of
 from compliance.ledger.accountant import Budget
-from compliance.ledger.entries import Entry
+from compliance.ledger.entries import LedgerEntry
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
@@ -37,7 +37,7 @@ from fairwall.rpc import channel, identity, server
 from fairwall.rpc.quota import Quota
 from sim.play.faults import Proxy
 from sim.play.keys import mint
-from sim.scenarios.scenario import Fault, FaultKind
+from sim.scenarios.scenario import FaultKind, InjectedFault
 from tests import disks
 from tests.loans import CHARGE, PEOPLE, PLENTY, Deployment, ask, is_ready
 
@@ -95,12 +95,12 @@ def insist(audits: AuditClient, request_id: str) -> bytes:
 LINK_KINDS = ("delay", "throttle", "blackhole", "drop", "duplicate", "truncate", "reorder", "half-close")
 
 
-def faults_of(seed: int) -> list[Fault]:
+def faults_of(seed: int) -> list[InjectedFault]:
     """Up to three for one request, none of which lasts long."""
     chance = random.Random(seed)  # noqa: S311
     kinds = [kind for kind in LINK_KINDS if kind != "truncate" or seed % 10 == 9]  # which takes half a minute
     return [
-        Fault(
+        InjectedFault(
             trial=1,
             kind=chance.choice(kinds),
             link="developer-compliance",
@@ -157,25 +157,25 @@ def test_200_answers_through_bad_links_are_bought_once_and_never_drawn_again(dep
 # A service that breaks a promise, over the same links.
 
 
-class Forgetful(Case):
+class Forgetful(AuditCase):
     """It charges once, and draws for whoever comes."""
 
-    def answer(self, developer: str, request_id: str, *asked: Any) -> Entry:
+    def answer(self, developer: str, request_id: str, *asked: Any) -> LedgerEntry:
         super().answer(developer, request_id, *asked)
         fresh = f"{request_id} {random.random()}"  # noqa: S311
         return super().answer(developer, fresh, *asked)
 
 
-class Generous(Case):
+class Generous(AuditCase):
     """What it answers first is not charged."""
 
-    def answer(self, developer: str, request_id: str, *asked: Any) -> Entry:
-        other = open_case(Case)
+    def answer(self, developer: str, request_id: str, *asked: Any) -> LedgerEntry:
+        other = open_case(AuditCase)
         other.ledger.allocate("loans", developer, PLENTY)
         return other.answer(developer, request_id, *asked)
 
 
-def open_case(kind: type[Case]) -> Case:
+def open_case(kind: type[AuditCase]) -> AuditCase:
     records = Records(np.ones(PEOPLE, np.uint8), np.arange(PEOPLE, dtype=np.uint8) % 2, ("sp",))
     whole = game_case("loans", records, MECHANISMS["laplace"], Budget(PLENTY), 0.0, 1, None)
     return kind(**{name: getattr(whole, name) for name in whole.__dataclass_fields__})
@@ -183,7 +183,9 @@ def open_case(kind: type[Case]) -> Case:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [Forgetful, Generous])
-def test_a_service_that_breaks_a_promise_is_found_out_over_a_bad_link(deployment: Deployment, kind: type[Case]) -> None:
+def test_a_service_that_breaks_a_promise_is_found_out_over_a_bad_link(
+    deployment: Deployment, kind: type[AuditCase]
+) -> None:
     case = open_case(kind)
     own = identity.load(deployment.folder / "certificates" / "compliance")
     listening = server.serve(
@@ -228,7 +230,7 @@ def test_a_server_that_is_silent_is_lost_within_half_a_minute_and_one_that_is_he
         with channel.connect(proxy.address, "referee", credentials["developer"]) as opened:
             referee = RefereeServiceStub(opened)
             referee.Join(game.JoinRequest(), timeout=300)
-            proxy.arm([Fault(trial=1, kind=kind, link="developer-referee", seconds=seconds)])
+            proxy.arm([InjectedFault(trial=1, kind=kind, link="developer-referee", seconds=seconds)])
             began = time.monotonic()
             lost = pytest.raises(grpc.RpcError, match="UNAVAILABLE") if is_lost else nullcontext()
             with lost:

@@ -29,7 +29,7 @@ import pytest
 from fairwall.rpc.arrays import from_message
 from sim.games import GAMES, lay_out
 from sim.play.faults import Proxy, planned
-from sim.scenarios.scenario import Fault, FaultKind, FaultsSection, LinkName
+from sim.scenarios.scenario import FaultKind, FaultsSection, InjectedFault, LinkName
 from sim.scenarios.sweep import ScenarioError
 from sim.transcripts.files import CallKey, Transcript, decode, paths, read
 from sim.verify.check import verify
@@ -379,7 +379,7 @@ def test_a_scenario_without_faults_is_what_it_was() -> None:
 
 def test_every_key_and_kind_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text().partition("\n## Faults\n")[2]
-    keys = [*FaultsSection.model_fields, *Fault.model_fields]
+    keys = [*FaultsSection.model_fields, *InjectedFault.model_fields]
     steps = {"ServeTrial", "SubmitAuditReport"}
     for game in GAMES.values():
         steps |= {method.name for method in game.service.methods if method.name.startswith(("Submit", "Release"))}
@@ -423,10 +423,10 @@ CARRIED = {
 
 @pytest.mark.parametrize("kind", CARRIED)
 def test_a_proxy_does_to_bytes_what_its_name_says_from_the_byte_that_is_named(kind: FaultKind) -> None:
-    happened: list[Fault] = []
+    happened: list[InjectedFault] = []
     with socket.create_server(("127.0.0.1", 0)) as door:
         proxy = Proxy(f"127.0.0.1:{door.getsockname()[1]}", happened.append)
-        fault = Fault(trial=1, kind=kind, link="developer-referee", after=40, seconds=0.1)
+        fault = InjectedFault(trial=1, kind=kind, link="developer-referee", after=40, seconds=0.1)
         proxy.arm([fault])
         host, _, port = proxy.address.partition(":")
         try:

@@ -178,7 +178,7 @@ def test_other_rows_are_refused_by_the_service_and_cost_nothing(deployment: Depl
         for digest in (bytes(32), before.rows.ids_digest[:-1]):  # type: ignore[union-attr]
             with pytest.raises(grpc.RpcError) as caught:
                 by_group.count(
-                    by_group.Groups(connection), "loans", "by-wire", np.ones((1, PEOPLE)), ("kind",),
+                    by_group.GroupStub(connection), "loans", "by-wire", np.ones((1, PEOPLE)), ("kind",),
                     ("selection_rate",), 1.0, rows_digest=digest,
                 )  # fmt: skip
             assert audit_client.reason_of(caught.value) == audit_client.Reason.REASON_ROWS_DIFFER

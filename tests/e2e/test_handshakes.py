@@ -233,7 +233,7 @@ def test_the_lines_are_read_however_they_arrive() -> None:
 def test_what_is_left_out_of_a_second_is_counted() -> None:
     now = 0.0
     lines: list[dict[str, Any]] = []
-    report = handshakes.Report(lambda **facts: lines.append(facts), lambda: now)
+    report = handshakes.FailureLog(lambda **facts: lines.append(facts), lambda: now)
     for number in range(25):
         report.failed("CLOSED" if number % 2 else "NOT_TLS", f"peer {number}")
     assert len(lines) == handshakes.LINES_PER_SECOND

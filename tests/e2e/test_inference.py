@@ -11,7 +11,7 @@ import pytest
 
 from fairwall.game.v1.inference_service_pb2 import ITERATIONS_EPOCHS
 from sim.transcripts.files import paths, read
-from sim.transcripts.messages import Session
+from sim.transcripts.messages import PlayedSession
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="the training extra is not installed")
 
@@ -198,7 +198,7 @@ def test_the_printed_protocol_as_the_scenario_reads_it_and_models_that_see_the_g
     log = (run / "logs" / "developer.log").read_text(encoding="utf-8")
     assert "tuning plain-finetune" in log
     assert "training fft-paper" in log
-    session = Session({path.parent.name: read(path) for path in paths(run)})
+    session = PlayedSession({path.parent.name: read(path) for path in paths(run)})
     for name in session.deals:
         cards = session.trial(name).cards["TrainingDeal"]
         assert cards.arrays is not None

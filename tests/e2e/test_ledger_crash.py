@@ -24,7 +24,7 @@ import pytest
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
-from compliance.ledger.entries import Entry, Reply, Request
+from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.ledger.head import Seal, load_key
 from compliance.ledger.place import Place, inspect
 from fairwall.rpc.errors import Refusal
@@ -235,7 +235,7 @@ def faults_after(folder: Path, kind: str, kills: int, seed: int, store: str = "s
 
     (found,) = inspect(place_of(folder))
     faults += [found.fault] if found.fault else []
-    entries = [record for record in found.records if isinstance(record, Entry)]
+    entries = [record for record in found.records if isinstance(record, LedgerEntry)]
     stored = {(entry.request.developer, entry.request.request_id): entry.reply.answer.hex() for entry in entries}
     for client in clients:
         for request_id, answer in client.answers.items():

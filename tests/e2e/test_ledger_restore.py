@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from compliance.ledger.entries import LOST, Entry
+from compliance.ledger.entries import LOST, LedgerEntry
 from compliance.ledger.place import inspect
 from fairwall.client import Answer, AuditClient
 from fairwall.errors import UserError
@@ -116,7 +116,7 @@ def test_the_drill(tmp_path: Path) -> None:
         reason, _ = refusal(lambda: alice.ask(PREDICTIONS, "sp", 1.25))
         assert reason == "BUDGET_EXHAUSTED"
         assert running.end() == 0
-    (lost,) = [one for one in inspect(ledger)[0].records if isinstance(one, Entry) and one.request.metric == LOST]
+    (lost,) = [one for one in inspect(ledger)[0].records if isinstance(one, LedgerEntry) and one.request.metric == LOST]
     assert lost.request.loss.epsilon == 1.3
     assert LOST in command(own, "deploy", "ledger", "show", str(ledger))
 

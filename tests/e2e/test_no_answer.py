@@ -14,11 +14,11 @@ import pytest
 
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.rpc.identity import Credentials
-from sim.conformance.certificates import Authority
+from sim.conformance.certificates import LaxAuthority
 from tests.loans import PREDICTIONS, Deployment, free_port
 
 NAME = "compliance.loans.fairwall"
-OURS, OTHERS = Authority("ours"), Authority("others")
+OURS, OTHERS = LaxAuthority("ours"), LaxAuthority("others")
 
 
 def kept(folder: Path, own: Credentials) -> Path:
@@ -130,7 +130,7 @@ def test_an_address_without_a_port_is_refused_before_it_is_tried(alice: Path) ->
     ids=["of another authority", "expired", "of tomorrow", "of another deployment", "a client's"],
 )
 def test_a_server_s_certificate_that_is_not_accepted_says_why(
-    alice: Path, tmp_path: Path, authority: Authority, name: str, issued: dict[str, timedelta], said: str
+    alice: Path, tmp_path: Path, authority: LaxAuthority, name: str, issued: dict[str, timedelta], said: str
 ) -> None:
     server = kept(tmp_path / "server", authority.issue("fairwall://loans/compliance", server=name, **issued))
     with listening(over_tls(server, "h2")) as address:

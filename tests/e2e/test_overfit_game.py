@@ -32,7 +32,7 @@ from sim.games.overfit.report.words import findings
 from sim.games.overfit.score import Patched, gap
 from sim.games.referee import _dealt
 from sim.games.submissions import AuditReport
-from sim.games.table import Table
+from sim.games.table import GameTable
 from sim.replay import playing
 from sim.replay.captions import sayings
 from sim.replay.recorded import open_run
@@ -41,7 +41,7 @@ from sim.scenarios.sweep import ScenarioError
 from sim.transcripts.captions import shared
 from sim.transcripts.files import paths
 from sim.transcripts.files import read as read_transcript
-from sim.transcripts.messages import Session
+from sim.transcripts.messages import PlayedSession
 from sim.verify.check import verify
 from tests.e2e.test_verify_reports import Twins, played, reported, reporting, submitting, twins
 from tests.printed import terminal
@@ -148,7 +148,7 @@ def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
 
 @pytest.mark.check
 def test_in_each_round_an_equal_part_of_epsilon_is_spent(rounds: Path) -> None:
-    session, told = Session({path.parent.name: read_transcript(path) for path in paths(rounds)}), {}
+    session, told = PlayedSession({path.parent.name: read_transcript(path) for path in paths(rounds)}), {}
     for deal_id in ("deal-1", "deal-2"):
         trial = session.trial(deal_id)
         cases = {deal_id: trial.batches, **trial.others}
@@ -270,7 +270,7 @@ def test_audited_rows_and_the_population_are_apart_and_fresh_rows_are_others() -
 
 
 def laid(scenario: str) -> tuple[OverfitDealer, _OverfitTrial]:
-    table = Table()
+    table = GameTable()
     trial = _OverfitTrial(dealt(scenario))
     table._trial, table._closed = trial, True  # nobody waits
     return OverfitDealer(table), trial

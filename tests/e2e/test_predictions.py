@@ -140,13 +140,13 @@ def test_a_value_of_one_model_alone_decides_for_all() -> None:
     scores = np.zeros((3, 5))
     for value, expected in ((1.0, "?"), (0.5, "f4"), (0.1, "f8")):
         scores[2, 4] = value
-        assert predictions.Batch.of(scores).in_least_type().dtype == np.dtype(expected)
+        assert predictions.PredictionBatch.of(scores).in_least_type().dtype == np.dtype(expected)
     scores[2, 4] = np.nan
     with pytest.raises(
         ValueError,
         match=r"^predictions: must be numbers in \[0, 1\], and none missing; 1 of 5 are missing, and 0 outside$",
     ):
-        predictions.Batch.of(scores).in_least_type()
+        predictions.PredictionBatch.of(scores).in_least_type()
 
 
 def test_an_array_on_disk_is_not_copied(tmp_path: Path) -> None:

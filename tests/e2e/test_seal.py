@@ -17,7 +17,7 @@ from sim.runs.folder import digests
 from sim.runs.page import write_report
 from sim.transcripts.files import anchors
 from sim.verify.check import verify
-from sim.verify.finding import Finding
+from sim.verify.finding import VerifyFinding
 from sim.verify.signature import SigningKeyError, new_key, sign
 from tests.command import SMALL, fairwall, played
 
@@ -90,7 +90,7 @@ def test_a_run_that_was_written_anew_as_a_whole_passes_without_its_seal_and_not_
     folder, public = sealed
     forged(folder)
     assert verify(folder).findings == ()
-    assert verify(folder, public).findings == (Finding("seal", "result.json.sig", OTHER),)
+    assert verify(folder, public).findings == (VerifyFinding("seal", "result.json.sig", OTHER),)
 
 
 @pytest.mark.check
@@ -98,11 +98,11 @@ def test_a_seal_of_another_key_is_none(sealed: tuple[Path, Path], tmp_path: Path
     folder, public = sealed
     new_key(tmp_path / "other.pem")
     sign(folder, tmp_path / "other.pem")
-    assert verify(folder, public).findings == (Finding("seal", "result.json.sig", OTHER),)
+    assert verify(folder, public).findings == (VerifyFinding("seal", "result.json.sig", OTHER),)
     (folder / "result.json.sig").write_bytes(b"")
-    assert verify(folder, public).findings == (Finding("seal", "result.json.sig", OTHER),)
+    assert verify(folder, public).findings == (VerifyFinding("seal", "result.json.sig", OTHER),)
     (folder / "result.json.sig").unlink()
-    missing = Finding("seal", "result.json.sig", "is missing: the run was not sealed")
+    missing = VerifyFinding("seal", "result.json.sig", "is missing: the run was not sealed")
     assert verify(folder, public).findings == (missing,)
 
 

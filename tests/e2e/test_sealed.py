@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 
 from compliance.answers import scorer as scorer_module
 from compliance.answers import sealed
-from compliance.answers.sealed import Scorer
+from compliance.answers.sealed import ScorerProcess
 from fairwall.client import AuditClient, AuditRefused
 from fairwall.compliance.v1 import audit_service_pb2 as audit_pb2
 from fairwall.rpc.errors import Refusal, reason_of
@@ -119,8 +119,8 @@ def fitted(people: pd.DataFrame) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def scorer() -> Iterator[Scorer]:
-    process = Scorer()
+def scorer() -> Iterator[ScorerProcess]:
+    process = ScorerProcess()
     yield process
     process.close()
 
@@ -261,7 +261,7 @@ def stumbling() -> bytes:
     return bytes(model.SerializeToString())
 
 
-def test_no_model_tells_by_failing_what_is_in_a_row(scorer: Scorer) -> None:
+def test_no_model_tells_by_failing_what_is_in_a_row(scorer: ScorerProcess) -> None:
     low, high = np.zeros((50, 3)), np.zeros((50, 3))
     high[7, 0] = 1000.0
     sound = first_of(("Identity", ["a"], "y"))
@@ -302,7 +302,7 @@ TELLS_REAL_ONES = over_rows(
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_no_model_gives_everybody_what_one_row_has(scorer: Scorer, binary: bool) -> None:
+def test_no_model_gives_everybody_what_one_row_has(scorer: ScorerProcess, binary: bool) -> None:
     rows = np.zeros((200, 3))
     with pytest.raises(Refusal) as refused:
         scorer.scores(rows, [TELLS], 1.0, binary=binary)
@@ -314,7 +314,7 @@ def test_no_model_gives_everybody_what_one_row_has(scorer: Scorer, binary: bool)
     assert np.count_nonzero(found) <= 6, "but for a few who stood beside it twice"
 
 
-def test_no_model_gives_everybody_less_than_one_half_for_one_row(scorer: Scorer) -> None:
+def test_no_model_gives_everybody_less_than_one_half_for_one_row(scorer: ScorerProcess) -> None:
     """A difference that is no difference of scores, and one of everybody's decisions."""
     rows = np.zeros((200, 3))
     half = over_rows(
@@ -442,7 +442,7 @@ def request(model: bytes) -> list[Any]:
     return [audit_pb2.AuditSealedRequest(header=header), audit_pb2.AuditSealedRequest(models_chunk=model)]
 
 
-def test_scores_are_put_where_predictions_may_be(scorer: Scorer) -> None:
+def test_scores_are_put_where_predictions_may_be(scorer: ScorerProcess) -> None:
     rows = np.array([[-2.0, 0, 0], [0.25, 0, 0], [7, 0, 0], [np.nan, 0, 0], [np.inf, 0, 0], [-np.inf, 0, 0]])
     assert scorer.scores(rows, [first_of(("Identity", ["a"], "y"))], 1.0).tolist() == [[0, 0.25, 1, 0, 1, 0]]
     two = graph(("Concat", ["x"], "b"), ("Slice", ["b", "f", "t", "at"], "y"), f=[1], t=[3], at=[1])
@@ -452,7 +452,7 @@ def test_scores_are_put_where_predictions_may_be(scorer: Scorer) -> None:
     assert found == pytest.approx(np.array([[0.3]]))
 
 
-def test_a_batch_that_dies_takes_nobody_with_it(scorer: Scorer) -> None:
+def test_a_batch_that_dies_takes_nobody_with_it(scorer: ScorerProcess) -> None:
     rows, sound = np.full((50, 3), 0.5), first_of(("Identity", ["a"], "y"))
     for _ in range(2):
         with pytest.raises(Refusal) as refused:
@@ -462,7 +462,7 @@ def test_a_batch_that_dies_takes_nobody_with_it(scorer: Scorer) -> None:
 
 
 def test_a_process_that_has_ended_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    scorer = Scorer(processes=1)
+    scorer = ScorerProcess(processes=1)
     scorer._processes[0].kill()
     scorer._processes[0].wait()
     for _ in range(2):  # found so, and known so
@@ -474,7 +474,7 @@ def test_a_process_that_has_ended_is_said(caplog: pytest.LogCaptureFixture) -> N
 
 
 @pytest.mark.check
-def test_many_rows_are_scored_in_blocks_and_in_order(scorer: Scorer) -> None:
+def test_many_rows_are_scored_in_blocks_and_in_order(scorer: ScorerProcess) -> None:
     rows = np.random.default_rng(0).random((150_001, 3))
     assert scorer.scores(rows, [first_of(("Identity", ["a"], "y"))], 5.0)[0] == pytest.approx(rows[:, 0], abs=1e-7)
 

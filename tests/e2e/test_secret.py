@@ -17,7 +17,7 @@ from sim.games.cards import WRITTEN_DOWN, party_seed
 from sim.runs.folder import RunFolder
 from sim.runs.trials import read_trials
 from sim.transcripts.files import decode, paths, read
-from sim.verify.check import Finding, verify
+from sim.verify.check import VerifyFinding, verify
 from tests.command import fairwall, played
 
 REVEAL = """
@@ -260,7 +260,7 @@ def test_a_party_alone_needs_no_key(copied: Path) -> None:
 @pytest.mark.check
 def test_transcripts_of_another_scenario_or_key_are_named(copied: Path) -> None:
     text = "was written for another scenario than scenario.toml, or under another key"
-    named = {Finding("file", f"transcript/{party}/1.bin", text) for party in (*DEALT_IN, "referee")}
+    named = {VerifyFinding("file", f"transcript/{party}/1.bin", text) for party in (*DEALT_IN, "referee")}
     assert verify(copied).findings == ()
     key = key_of(copied)
     (copied / "secret").write_bytes(bytes(32))

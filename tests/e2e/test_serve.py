@@ -24,7 +24,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from compliance.ledger.entries import Entry
+from compliance.ledger.entries import LedgerEntry
 from compliance.ledger.place import inspect
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from sim.deployment.certificates import authority_of, renew, write
@@ -470,7 +470,7 @@ def test_new_answers_are_bounded_whatever_they_cost_by_whichever_certificate_and
         assert refusal(lambda: bob.ask(scores[0], "sp", 0.5))[0] == "QUOTA_EXHAUSTED"
         alice.ask(scores[0], "sp", 0.01)
     entries = inspect(own / "ledger" / "ledger.sqlite")[0].records
-    assert sum(isinstance(each, Entry) for each in entries) == 10
+    assert sum(isinstance(each, LedgerEntry) for each in entries) == 10
 
 
 @pytest.mark.check

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import tomli_w
 
-from compliance.ledger.entries import Entry
+from compliance.ledger.entries import LedgerEntry
 from compliance.ledger.place import inspect
 from tests import forked
 from tests.command import fairwall
@@ -70,7 +70,7 @@ def own(tmp_path: Path) -> Path:
 
 def charged(folder: Path) -> list[tuple[str, str, float]]:
     (found,) = inspect(folder / "ledger" / "ledger.sqlite")
-    entries = [record for record in found.records if isinstance(record, Entry)]
+    entries = [record for record in found.records if isinstance(record, LedgerEntry)]
     return [(entry.request.developer, entry.request.request_id, entry.request.loss.epsilon) for entry in entries]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tomli_w
 
-from compliance.ledger.entries import Entry
+from compliance.ledger.entries import LedgerEntry
 from compliance.ledger.place import inspect
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.compliance.v1 import release_service_pb2 as wire
@@ -24,7 +24,7 @@ from fairwall.rpc import channel, identity
 from fairwall.rpc.errors import reason_of
 from fairwall.wire.v1 import error_pb2
 from sim.play.faults import Proxy
-from sim.scenarios.scenario import Fault
+from sim.scenarios.scenario import InjectedFault
 from tests import forked
 from tests.e2e.test_serve import (
     BY_HAND,
@@ -67,7 +67,7 @@ def own(tmp_path: Path) -> Path:
 def charged(folder: Path) -> list[tuple[str, str, float]]:
     """What was charged to the people whose attributes are released: to whom, for what, how much."""
     (found,) = inspect(folder / "ledger" / "ledger.sqlite")
-    entries = [record for record in found.records if isinstance(record, Entry)]
+    entries = [record for record in found.records if isinstance(record, LedgerEntry)]
     asked = [entry.request for entry in entries if entry.request.dataset == "loans-release"]
     return [(request.developer, request.request_id, request.loss.epsilon) for request in asked]
 
@@ -210,7 +210,9 @@ def test_a_release_whose_bytes_are_lost_on_their_way_is_paid_for_once_and_comes_
             with AuditClient(proxy.address, own / "certificates" / "developer-alice") as buyer:
                 buyer.release_terms()
                 # Behind the terms, within the encodings: they were drawn, charged, and on their way.
-                proxy.arm([Fault(trial=1, kind="drop", link="developer-compliance", towards="client", after=1200)])
+                proxy.arm(
+                    [InjectedFault(trial=1, kind="drop", link="developer-compliance", towards="client", after=1200)]
+                )
                 bought = buyer.release(1.0, request_id="once")
                 assert happened == ["drop"]
                 assert buyer.release(1.0, request_id="once").encoded.tobytes() == bought.encoded.tobytes()

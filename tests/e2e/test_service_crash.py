@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import Case, game_case, values_of
+from compliance.answers.audits import AuditCase, game_case, values_of
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
@@ -290,12 +290,12 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 
 @pytest.fixture(scope="module")
-def cases() -> dict[str, Case]:
+def cases() -> dict[str, AuditCase]:
     return {}
 
 
 @pytest.fixture(scope="module")
-def audits(cases: dict[str, Case]) -> Iterator[AuditServiceStub]:
+def audits(cases: dict[str, AuditCase]) -> Iterator[AuditServiceStub]:
     """A real connection to a server that answers from ``cases``."""
     credentials = mint("run-1")
     listening = server.serve(
@@ -307,7 +307,7 @@ def audits(cases: dict[str, Case]) -> Iterator[AuditServiceStub]:
     listening.stop()
 
 
-def open_case(mechanism: str, world: tuple[int, ...], delta: float = 1e-6) -> Case:
+def open_case(mechanism: str, world: tuple[int, ...], delta: float = 1e-6) -> AuditCase:
     """Four people, of whom the service knows nothing but A; a budget for one batch."""
     records = Records(np.ones(4, np.uint8), np.array(world, np.uint8), ("sp", "eo"))
     return game_case("deal", records, MECHANISMS[mechanism], Budget(0.5, 1e-6), delta, 2, None)
@@ -324,7 +324,7 @@ def refused(audits: AuditServiceStub, asked: Any) -> tuple[Any, ...]:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("mechanism", GUARANTEED)
 def test_a_refusal_is_the_same_for_every_A(  # noqa: N802
-    cases: dict[str, Case], audits: AuditServiceStub, mechanism: str
+    cases: dict[str, AuditCase], audits: AuditServiceStub, mechanism: str
 ) -> None:
     assert len(WORLDS) == 14
     for what, (asked, reason) in REFUSED.items():
@@ -339,7 +339,7 @@ def test_a_refusal_is_the_same_for_every_A(  # noqa: N802
 @pytest.mark.few(2)
 @pytest.mark.parametrize("mechanism", GUARANTEED)
 def test_nobody_is_refused_within_the_budget_and_everybody_beyond_whatever_A(  # noqa: N802
-    cases: dict[str, Case], audits: AuditServiceStub, mechanism: str
+    cases: dict[str, AuditCase], audits: AuditServiceStub, mechanism: str
 ) -> None:
     seen = set()
     for world in WORLDS:
@@ -355,7 +355,7 @@ def test_nobody_is_refused_within_the_budget_and_everybody_beyond_whatever_A(  #
 
 @pytest.mark.parametrize("mechanism", [name for name in GUARANTEED if MECHANISMS[name].refuses("sp", 0.5, 0.0)])
 def test_a_mechanism_without_its_delta_refuses_the_same_for_every_A(  # noqa: N802
-    cases: dict[str, Case], audits: AuditServiceStub, mechanism: str
+    cases: dict[str, AuditCase], audits: AuditServiceStub, mechanism: str
 ) -> None:
     seen = set()
     for world in WORLDS:

@@ -18,7 +18,7 @@ from compliance.answers.expectation import expected_about
 from compliance.answers.exposure import exposure_about
 from compliance.deployment.policy.loading import load
 from compliance.deployment.policy.reading import read
-from compliance.ledger.entries import Entry
+from compliance.ledger.entries import LedgerEntry
 from compliance.ledger.place import inspect
 from fairwall.client import AuditClient, gaps
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
@@ -123,7 +123,7 @@ def refusal(call: Callable[[], object]) -> str:
 
 def bought(own: Path) -> list[tuple[str, float, str]]:
     (found,) = inspect(own / "ledger" / "ledger.sqlite")
-    entries = [record for record in found.records if isinstance(record, Entry)]
+    entries = [record for record in found.records if isinstance(record, LedgerEntry)]
     return [(each.request.request_id, each.request.loss.epsilon, answering.column_of(each)) for each in entries]
 
 

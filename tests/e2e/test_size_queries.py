@@ -13,7 +13,7 @@ import pytest
 from fairwall.laws.metric import strata_of
 from fairwall.rpc.arrays import from_message
 from sim.transcripts.files import paths, read
-from sim.transcripts.messages import Session, TrialMessages
+from sim.transcripts.messages import PlayedSession, TrialMessages
 from sim.verify.check import verify
 from tests.command import played
 
@@ -47,7 +47,7 @@ def game(folder: Path, settings: Mapping[str, object]) -> tuple[Path, dict[str, 
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={json.dumps(value)}")]
     run = played(folder, file, *words)
     (text,) = (run / "trials.jsonl").read_text().splitlines()
-    session = Session({path.parent.name: read(path) for path in paths(run)})
+    session = PlayedSession({path.parent.name: read(path) for path in paths(run)})
     return run, json.loads(text), session.trial("deal-1")
 
 

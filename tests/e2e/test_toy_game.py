@@ -37,17 +37,17 @@ def with_secret(secret: str) -> Sweep:
     return lay_out({**VALUES, "scenario": {**VALUES["scenario"], "secret": secret}}, "coin.toml")
 
 
-def played(sweep: Sweep, folder: RunFolder) -> runner.Run:
+def played(sweep: Sweep, folder: RunFolder) -> runner.FinishedRun:
     runner.check(sweep)
     return runner.play(sweep, folder, lambda _: None)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], runner.Run]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], runner.FinishedRun]:
     """Each kind of secret's run, which is played once."""
 
     @cache
-    def play(secret: str) -> runner.Run:
+    def play(secret: str) -> runner.FinishedRun:
         return played(with_secret(secret), RunFolder.create(tmp_path_factory.mktemp("whole"), "coin"))
 
     return play
@@ -61,7 +61,7 @@ def test_it_costs_at_most_80_lines() -> None:
 @pytest.mark.parametrize("secret", ["random", pytest.param("seed", marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("sweep")
 def test_it_plays_verifies_replays_resumes_and_reports(
-    secret: str, whole: Callable[[str], runner.Run], tmp_path: Path
+    secret: str, whole: Callable[[str], runner.FinishedRun], tmp_path: Path
 ) -> None:
     run = whole(secret)
     assert [line["heads"] for line in run.trials[3:]] == [True] * 3
@@ -83,7 +83,7 @@ def test_it_plays_verifies_replays_resumes_and_reports(
 
 
 @pytest.mark.usefixtures("sweep")
-def test_a_line_that_says_otherwise_is_found(whole: Callable[[str], runner.Run], tmp_path: Path) -> None:
+def test_a_line_that_says_otherwise_is_found(whole: Callable[[str], runner.FinishedRun], tmp_path: Path) -> None:
     run = whole("random")
     folder = shutil.copytree(run.folder, tmp_path / run.folder.name)
     path = folder / "trials.jsonl"

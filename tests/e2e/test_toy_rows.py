@@ -15,19 +15,19 @@ from compliance.answers.expectation import expect
 from compliance.intervals.interval import probabilities_above
 from compliance.mechanisms import MECHANISMS
 from developer.reveal.decode.likelihood import law_of
-from developer.reveal.strategies.strategy import Terms
+from developer.reveal.strategies.strategy import PublicTerms
 from fairwall.laws.exposure import revealed
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import METRICS
 from fairwall.laws.noise import Laplace
-from fairwall.laws.sensitivity import Counts
+from fairwall.laws.sensitivity import LabelGroupCounts
 from fairwall.laws.shares import DEFAULT_SHARES
 from fairwall.laws.standings import standings
 from sim.conformance.law import exact_gaps
 from sim.conformance.promise import promise_of
-from sim.conformance.target import Deployment, People
+from sim.conformance.target import DescribedDeployment, KnownPeople
 from sim.planning.audit import make
-from sim.planning.batch import Batch
+from sim.planning.batch import PlannedBatch
 from sim.planning.errors import PlanError
 from tests import toy_mechanism, toy_metric
 from tests.command import SMALL
@@ -86,11 +86,11 @@ def test_a_metric_is_audited_and_recommended_for() -> None:
 
 @pytest.mark.usefixtures("toy_mechanism_stands")
 def test_whatever_asks_about_a_mechanism_reads_its_record() -> None:
-    law = law_of(Terms("sp", "toy", 1.0), n0=20, n1=80, queries=3, epsilon=1.0)
-    assert law == law_of(Terms("sp", "laplace", 1.0), n0=20, n1=80, queries=3, epsilon=0.5)
+    law = law_of(PublicTerms("sp", "toy", 1.0), n0=20, n1=80, queries=3, epsilon=1.0)
+    assert law == law_of(PublicTerms("sp", "laplace", 1.0), n0=20, n1=80, queries=3, epsilon=0.5)
     assert isinstance(law, Laplace)
-    people = People(np.zeros(100, np.uint8), (np.arange(100) >= 20).astype(np.uint8))
-    promised = promise_of(Deployment(mechanism="toy"), people, "sp", 3, 1.0)
+    people = KnownPeople(np.zeros(100, np.uint8), (np.arange(100) >= 20).astype(np.uint8))
+    promised = promise_of(DescribedDeployment(mechanism="toy"), people, "sp", 3, 1.0)
     assert promised is not None
     assert promised.law == law
     assert "toy" in {row.name for row in standings("sp", 123, 3, 1.0)}
@@ -99,24 +99,24 @@ def test_whatever_asks_about_a_mechanism_reads_its_record() -> None:
     assert expected.half_width > expected.error > 0
     ends, values = (np.array([0.1]), np.array([0.2])), np.full((1, 100), 0.5)
     assert np.isfinite(probabilities_above(*ends, values, "sp", 0.1, "toy")).all()
-    counts = Counts(100, 200, 100, 200)
-    assert make(Batch("sp", counts, 1, 2.0, 0.0, "toy", "clamp"), 0.1).worst.probability == pytest.approx(
-        make(Batch("sp", counts, 1, 1.0, 0.0, "laplace", "clamp"), 0.1).worst.probability, rel=1e-5
+    counts = LabelGroupCounts(100, 200, 100, 200)
+    assert make(PlannedBatch("sp", counts, 1, 2.0, 0.0, "toy", "clamp"), 0.1).worst.probability == pytest.approx(
+        make(PlannedBatch("sp", counts, 1, 1.0, 0.0, "laplace", "clamp"), 0.1).worst.probability, rel=1e-5
     )
     with pytest.raises(PlanError, match="--mechanism: the noise of toy on metric eodds_max is not known"):
-        make(Batch("eodds_max", counts, 1, 2.0, 0.0, "toy", "clamp"), 0.1)
+        make(PlannedBatch("eodds_max", counts, 1, 2.0, 0.0, "toy", "clamp"), 0.1)
 
 
 def test_whatever_asks_about_a_metric_reads_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METRICS, "tnr", toy_metric.TNR)
     rng = np.random.default_rng(1)
-    people = People(rng.integers(0, 2, 60).astype(np.uint8), rng.integers(0, 2, 60).astype(np.uint8))
+    people = KnownPeople(rng.integers(0, 2, 60).astype(np.uint8), rng.integers(0, 2, 60).astype(np.uint8))
     scores = rng.random((2, 60))
     # Whom a model rightly rejects it does not wrongly accept.
     assert exact_gaps(people, "tnr", scores) == pytest.approx(-exact_gaps(people, "fpr", scores))
-    counts = Counts(100, 200, 100, 200)
+    counts = LabelGroupCounts(100, 200, 100, 200)
     for mechanism in ("laplace", "cauchy", "counts", "recommended"):
-        plans = [make(Batch(metric, counts, 1, 2.0, 0.0, mechanism, "clamp"), 0.1) for metric in ("tnr", "fpr")]
+        plans = [make(PlannedBatch(metric, counts, 1, 2.0, 0.0, mechanism, "clamp"), 0.1) for metric in ("tnr", "fpr")]
         assert plans[0].worst == plans[1].worst
 
 

@@ -24,7 +24,7 @@ from sim.runs.trials import summarise
 from sim.transcripts.files import anchors, paths
 from sim.transcripts.files import read as read_transcript
 from sim.transcripts.findings import Findings
-from sim.transcripts.messages import Session, TrialMessages
+from sim.transcripts.messages import PlayedSession, TrialMessages
 from sim.verify.check import verify
 from tests.command import fairwall
 from tests.e2e.test_verify_reports import Twins, reported, submitting, twins
@@ -159,7 +159,7 @@ def test_a_changed_line_is_named(toy: Path, tmp_path: Path, trial: int, key: str
 
 def contradictions(toy: Path, deal_id: str, change: Callable[[TrialMessages], object]) -> list[str]:
     """Change a trial's messages, as if they had been recorded so; what contradicts the rest of them."""
-    session = Session({script.party: script for script in map(read_transcript, paths(toy))})
+    session = PlayedSession({script.party: script for script in map(read_transcript, paths(toy))})
     trial, findings = session.trial(deal_id), Findings()
     change(trial)
     for compare in GAMES["training"].recompute(session):

@@ -23,14 +23,14 @@ from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
 from fairwall.rpc.arrays import header_of
-from fairwall.rpc.recorder import CALL_KEY, Recorder
+from fairwall.rpc.recorder import CALL_KEY, TranscriptRecorder
 from fairwall.wire.v1 import error_pb2
 from sim.games import read as read_sweep
 from sim.runs.folder import digests
 from sim.runs.page import write_report
 from sim.transcripts.files import Transcript, anchors, paths, read
 from sim.verify.check import verify
-from sim.verify.finding import Finding, Verification
+from sim.verify.finding import Verification, VerifyFinding
 from sim.verify.report_page import changed_page
 from tests.command import fairwall, played
 
@@ -170,10 +170,10 @@ def test_a_changed_byte_is_found_wherever_it_is(copied: Path) -> None:
 @pytest.mark.check
 def test_verify_names_the_file_that_was_changed(copied: Path) -> None:
     for path, place in places(copied, 10, seed=2):
-        found: list[Finding] = []
+        found: list[VerifyFinding] = []
         with_changed_byte(path, place, lambda found=found: bool(found.extend(verify(copied).findings)))  # type: ignore[misc]
         name = path.relative_to(copied).as_posix()
-        assert Finding("file", name, "is not what it was when the run ended") in found
+        assert VerifyFinding("file", name, "is not what it was when the run ended") in found
         assert any(finding.check in ("chain", "open") and finding.where.startswith(name) for finding in found)
 
 
@@ -181,7 +181,7 @@ def test_every_other_file_is_anchored_too(copied: Path) -> None:
     names = ("trials.jsonl", "scenario.toml", "logs/developer.log")
     for name in names:
         (copied / name).write_bytes((copied / name).read_bytes() + b"\n")
-    changed = {Finding("file", name, "is not what it was when the run ended") for name in names}
+    changed = {VerifyFinding("file", name, "is not what it was when the run ended") for name in names}
     assert changed <= {*verify(copied).findings}
 
 
@@ -190,7 +190,7 @@ def test_a_changed_summary_is_found(copied: Path) -> None:
     result["summary"][0]["leakage"] += 1
     (copied / "result.json").write_text(json.dumps(result))
     text = "sums up other trials than trials.jsonl holds"
-    assert verify(copied).findings == (Finding("file", "result.json", text),)
+    assert verify(copied).findings == (VerifyFinding("file", "result.json", text),)
 
 
 @pytest.mark.parametrize("line", [{"game": "inference", "attack": "kl"}, {"game": []}])
@@ -198,7 +198,7 @@ def test_a_line_that_is_no_trial_s_is_found(copied: Path, line: dict[str, Any]) 
     with (copied / "trials.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
     found = verify(copied)
-    assert Finding("file", "trials.jsonl", "holds lines that cannot be summed up") in found.findings
+    assert VerifyFinding("file", "trials.jsonl", "holds lines that cannot be summed up") in found.findings
     assert any(
         note.startswith("not checked: report.html: no report can be made of its files: ") for note in found.notes
     )
@@ -256,7 +256,7 @@ def test_drawings_of_other_kernels_are_not_compared(copied: Path) -> None:
     page = copied / "report.html"
     page.write_text(re.sub(*MOVED, page.read_text(), count=1))
 
-    def found(change: Callable[[Transcript], object]) -> tuple[list[Finding], list[str]]:
+    def found(change: Callable[[Transcript], object]) -> tuple[list[VerifyFinding], list[str]]:
         scripts, notes = [read(path) for path in paths(copied)], list[str]()
         for script in scripts:
             change(script)
@@ -310,7 +310,7 @@ def anchored_anew(folder: Path, **values: Any) -> None:
 WALLS = {"name": "landlock", "active": True, "why_not": ""}
 
 
-def confined(folder: Path, starts: list[dict[str, Any]]) -> list[Finding]:
+def confined(folder: Path, starts: list[dict[str, Any]]) -> list[VerifyFinding]:
     """Say otherwise what confined the parties, in the result and in the report that follows from it."""
     anchored_anew(folder, confinement=starts)
     write_report(folder)
@@ -338,7 +338,7 @@ def test_layers_other_than_a_party_recorded_are_named(copied: Path) -> None:
 def test_starts_that_are_left_out_or_made_up_are_named(copied: Path, times: int) -> None:
     starts = json.loads((copied / "result.json").read_text())["confinement"] * times
     text = f"confinement: parties were started {times} times, and their transcripts tell of 1"
-    assert confined(copied, starts) == [Finding("reported", "result.json", text)]
+    assert confined(copied, starts) == [VerifyFinding("reported", "result.json", text)]
 
 
 @pytest.mark.parametrize("starts", [None, [{"developer": "landlock"}]])
@@ -361,7 +361,7 @@ def test_another_party_s_transcript_under_this_name_is_named(copied: Path) -> No
     shutil.copy(copied / "transcript" / "developer" / "1.bin", copied / "transcript" / "adversary" / "1.bin")
     anchored_anew(copied)
     text = "says that it is developer's"
-    assert Finding("chain", "transcript/adversary/1.bin entry 0", text) in verify(copied).findings
+    assert VerifyFinding("chain", "transcript/adversary/1.bin entry 0", text) in verify(copied).findings
 
 
 @pytest.mark.check
@@ -390,11 +390,11 @@ def test_a_scenario_that_was_not_played_is_named(copied: Path) -> None:
 def test_a_run_that_was_not_played_to_its_end_is_found(copied: Path, said: object) -> None:
     anchored_anew(copied, complete=said)
     text = "the run was not played to its end"
-    assert Finding("open", "result.json", text) in verify(copied).findings
+    assert VerifyFinding("open", "result.json", text) in verify(copied).findings
     result = json.loads((copied / "result.json").read_text())
     del result["complete"]
     (copied / "result.json").write_text(json.dumps(result))
-    assert Finding("open", "result.json", text) in verify(copied).findings
+    assert VerifyFinding("open", "result.json", text) in verify(copied).findings
 
 
 @pytest.mark.check
@@ -447,7 +447,7 @@ class Table:
         self.recorders = {}
         for party in ("compliance", "developer", "adversary", "referee"):
             begin = {"run": "run", "scenario_digest": "digest", "mode": "full", **unlike.get(party, {})}
-            self.recorders[party] = Recorder(folder / "transcript" / party / "1.bin", party=party, **begin)
+            self.recorders[party] = TranscriptRecorder(folder / "transcript" / party / "1.bin", party=party, **begin)
 
     def call(
         self,
@@ -478,7 +478,7 @@ class Table:
             if skip != party:
                 side.ended()
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[VerifyFinding]:
         """Close all, and say what verify finds, but for the missing result."""
         for recorder in self.recorders.values():
             recorder.close()
@@ -567,7 +567,7 @@ def test_a_call_that_is_another_method_to_each_side_is_named(table: Table) -> No
     text = "call 1 of developer to compliance is GetTerms to one side and GetTermss to the other"
     where = "transcript/developer/1.bin"
     assert [found for found in table.findings() if found.check == "counterpart"] == [
-        Finding("counterpart", where, text)
+        VerifyFinding("counterpart", where, text)
     ]
 
 
@@ -591,7 +591,7 @@ def test_a_call_that_changes_its_method_is_named(table: Table) -> None:
 )
 def test_a_party_that_recorded_something_else_is_named(tmp_path: Path, unlike: Mapping[str, str], text: str) -> None:
     found = Table(tmp_path, developer=unlike).findings()
-    assert found == [Finding("chain", "transcript", f"adversary, compliance, referee; developer: {text}")]
+    assert found == [VerifyFinding("chain", "transcript", f"adversary, compliance, referee; developer: {text}")]
 
 
 def test_parties_that_all_recorded_less_than_the_scenario_says_are_named(tmp_path: Path) -> None:
@@ -599,7 +599,7 @@ def test_parties_that_all_recorded_less_than_the_scenario_says_are_named(tmp_pat
     table = Table(tmp_path, **{party: {"mode": "digest"} for party in parties})
     (tmp_path / "scenario.toml").write_text('[scenario]\nrecord = "full"\n')
     text = 'was recorded as "digest", and scenario.toml says record = "full"'
-    assert table.findings() == [Finding("chain", "transcript", text)]
+    assert table.findings() == [VerifyFinding("chain", "transcript", text)]
 
 
 def test_bytes_that_a_full_transcript_does_not_store_are_named(table: Table) -> None:
@@ -849,7 +849,7 @@ def test_noise_of_the_operating_system_is_kept_by_compliance_alone(tmp_path: Pat
     assert set(laws) == {"laplace"}
     log.write_text(log.read_text() + "\n")
     name = log.relative_to(folder).as_posix()
-    assert verify(folder).findings == (Finding("file", name, "is not what it was when the run ended"),)
+    assert verify(folder).findings == (VerifyFinding("file", name, "is not what it was when the run ended"),)
 
 
 def test_a_call_that_was_given_up_may_be_known_to_its_caller_alone(table: Table) -> None:

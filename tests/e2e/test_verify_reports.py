@@ -29,7 +29,7 @@ from sim.transcripts.files import anchors
 from sim.transcripts.findings import Findings
 from sim.verify.audit_reports import _Case, _listed
 from sim.verify.check import verify
-from sim.verify.finding import Finding, Verification
+from sim.verify.finding import Verification, VerifyFinding
 from tests.command import fairwall
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -601,7 +601,7 @@ def test_of_a_run_that_was_broken_off_what_is_there_is_checked(tmp_path: Path, t
     (folder.path / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     changed = [finding for finding in verify(folder.path).findings if finding.check == "reported"]
     text = f"trial 0 (deal-1): leakage is {lines[0]['leakage']!r}, recomputed {lines[0]['leakage'] - 1!r}"
-    assert changed == [Finding("reported", "trials.jsonl", text)]
+    assert changed == [VerifyFinding("reported", "trials.jsonl", text)]
 
 
 def test_a_transcript_that_is_gone_is_no_crash(copied: Path) -> None:

@@ -18,7 +18,7 @@ from fairwall.rpc.turns import collect
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED
 from sim.replay.recorded import deals_of
 from sim.transcripts.files import read
-from sim.verify.byte_search import NARROW, WIDE, Column, Search
+from sim.verify.byte_search import NARROW, WIDE, ByteSearch, SoughtColumn
 from sim.viewer.page import Other, open_run, page
 from sim.viewer.sight import Sight
 from tests import command
@@ -263,7 +263,7 @@ def test_the_developers_page_of_a_game_holds_no_byte_of_the_protected_column(tmp
     folder = command.played(tmp_path, "demo", *settings)
     dealt = deals_of(read(folder / "transcript" / "compliance" / "1.bin"), "Compliance")
     (values, *_) = {collect(deal, parts)["protected"].tobytes() for _, deal, parts in dealt}
-    search = Search([Column("A", np.frombuffer(values, np.uint8))])
+    search = ByteSearch([SoughtColumn("A", np.frombuffer(values, np.uint8))])
 
     def found(told: Viewed) -> bool:
         return any(search(data, NARROW if len(data) > 1 << 18 else WIDE) for data in told.everything)

@@ -175,7 +175,7 @@ Lay = Callable[..., tuple[WashDealer, _WashTrial]]
 def dealer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lay]:
     """Lays a deal on a dealer's table, which compliance serves; it is taken off when the test is over."""
     monkeypatch.setattr(table, "_WAIT_SECONDS", 0.05)
-    at_play = list[tuple[table.Table, threading.Thread]]()
+    at_play = list[tuple[table.GameTable, threading.Thread]]()
 
     def lay(**asked: Any) -> tuple[WashDealer, _WashTrial]:
         values = {
@@ -184,7 +184,7 @@ def dealer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lay]:
             "compliance": {"mechanism": "exact"},
             "wash": {"checks": 10, "committed": True, **asked},
         }
-        laid = table.Table()
+        laid = table.GameTable()
         trial = _WashTrial(deal(lay_out(values, "one").cells[0], 0, "deal"), served=True)
 
         def play() -> None:

@@ -25,7 +25,7 @@ from compliance.deployment import telemetry
 from compliance.deployment.ledger import open_ledger
 from compliance.deployment.policy.loading import load_all
 from compliance.deployment.policy.reading import read
-from compliance.deployment.reload import Service, admitted, credentials_of, register
+from compliance.deployment.reload import RunningService, admitted, credentials_of, register
 from compliance.deployment.running import Running
 from compliance.deployment.serve import _accounts
 from compliance.ledger.copies import sealed
@@ -119,7 +119,7 @@ class World:
         data = load_all(policy)
         ledger = open_ledger(policy, data)
         deployed = Deployed(admitted(policy), Writable(ledger), credentials_of(policy)[1])
-        self.service = Service(
+        self.service = RunningService(
             self.folder / "policy.toml", None, policy, ledger, Running(place.ledger), deployed, work=_AtOnce()
         )
         self.service.put_in_force(data)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
-from compliance.ledger.entries import Entry, Record, Request, Terms, link
+from compliance.ledger.entries import BudgetRecord, LedgerEntry, Record, Request, link
 from compliance.ledger.head import Head
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_REQUEST_ID_REUSED, Reason
 
@@ -163,7 +163,7 @@ class State:
 
     def budget(self, dataset: str) -> float:
         """What the last record of the data set's budget says."""
-        terms = [each for each in self.records() if isinstance(each, Terms) and not each.developer]
+        terms = [each for each in self.records() if isinstance(each, BudgetRecord) and not each.developer]
         return next((float(each.budget.epsilon) for each in reversed(terms) if each.dataset == dataset), 0.0)
 
     def records(self, lost: bool = False) -> tuple[Record, ...]:
@@ -171,8 +171,8 @@ class State:
         kept = tuple(record for _, line in self.lines for record in line.records)
         return kept + tuple(record for _, record in self.lost) if lost else kept
 
-    def entries(self, lost: bool = False) -> tuple[Entry, ...]:
-        return tuple(record for record in self.records(lost) if isinstance(record, Entry))
+    def entries(self, lost: bool = False) -> tuple[LedgerEntry, ...]:
+        return tuple(record for record in self.records(lost) if isinstance(record, LedgerEntry))
 
 
 def after(state: State, event: Event) -> State:
@@ -225,7 +225,7 @@ def _committed(state: State, name: str, record: Record) -> Line:
         raise Broken("an old copy was accepted: it lacks what was sealed, and went on")
     if line.records and line.head.chain not in line.ever_sealed:
         raise Broken("a record was added before the one before it was sealed")
-    if isinstance(record, Entry):
+    if isinstance(record, LedgerEntry):
         asked = record.request
         if any(_key(each.request) == _key(asked) for each in state.entries()):
             raise Broken(f"request {asked.request_id} was charged twice")
@@ -264,7 +264,7 @@ def _answered(state: State, request: Request, answer: bytes) -> State:
             *((name, record) for name, line in state.lines for record in line.records),
             *state.lost,
         )
-        if isinstance(each, Entry)
+        if isinstance(each, LedgerEntry)
         and (each.request.dataset, *_key(each.request)) == who
         and each.request.digest == request.digest
         and each.reply.answer == answer

@@ -13,7 +13,7 @@ from typing import Any
 from compliance.ledger.entries import Record
 from compliance.ledger.head import AnySeal, Head
 from compliance.ledger.place import Place, inspect
-from compliance.ledger.store import Session, Store
+from compliance.ledger.store import Store, StoreTransaction
 from tests.simulation.model import Begun, Broken, Committed, Event, Line, Sealed, State, after
 from tests.simulation.replica import Killed
 
@@ -54,7 +54,7 @@ class Recorder:
 class RecordedSession:
     """A transaction, whose statements may be the last."""
 
-    def __init__(self, session: Session, recorder: Recorder) -> None:
+    def __init__(self, session: StoreTransaction, recorder: Recorder) -> None:
         self._session, self._recorder = session, recorder
         self.done: list[Begun | Committed] = []
 

@@ -21,7 +21,7 @@ import pytest
 
 from compliance import ledger as code
 from compliance.ledger import Ledger
-from compliance.ledger.entries import Entry, LedgerError, Record, Reply, Request
+from compliance.ledger.entries import LedgerEntry, LedgerError, Record, Reply, Request
 from compliance.ledger.head import Head, derived
 from compliance.ledger.store import LedgerUnavailable
 from fairwall.rpc.errors import Refusal
@@ -174,7 +174,7 @@ class Store:
 
 
 class Session:
-    """A transaction, as of `compliance.ledger.store.Session`."""
+    """A transaction, as of `compliance.ledger.store.StoreTransaction`."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -208,7 +208,7 @@ class Session:
         self.has_written = True
         self.do("append", chain, record)
 
-    def find(self, developer: str, request_id: str) -> tuple[Entry, bytes] | None:
+    def find(self, developer: str, request_id: str) -> tuple[LedgerEntry, bytes] | None:
         return self.do("find", value=(developer, request_id))
 
 
@@ -228,7 +228,7 @@ class Glance:
         assert line is not None
         return iter(line.records[after:])
 
-    def find(self, developer: str, request_id: str) -> tuple[Entry, bytes] | None:
+    def find(self, developer: str, request_id: str) -> tuple[LedgerEntry, bytes] | None:
         return found(self.state.lines, developer, request_id)
 
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from compliance.ledger import Ledger, _Covered, _Held
-from compliance.ledger.entries import Books, Entry, Reply, Request, Room
+from compliance.ledger.entries import Books, LedgerEntry, Reply, Request, Room
 from compliance.ledger.head import AnySeal, Head
 from compliance.ledger.store import LedgerUnavailable
 from tests.simulation.world import Places, sealed_in
@@ -15,7 +15,7 @@ from tests.simulation.world import Places, sealed_in
 def replies_before_the_commit(
     ledger: Ledger, request: Request, draw: Callable[[tuple[bytes, ...]], Reply], leave: Callable[[bytes], None]
 ) -> None:
-    def charge(held: _Held, asked: Request, reply: Reply) -> Entry:
+    def charge(held: _Held, asked: Request, reply: Reply) -> LedgerEntry:
         entry = Ledger._charge(ledger, held, asked, reply)
         leave(reply.answer)
         return entry
@@ -25,7 +25,7 @@ def replies_before_the_commit(
 
 
 class SealsBeforeTheCommit(Ledger):
-    def _charge(self, held: _Held, request: Request, reply: Reply) -> Entry:
+    def _charge(self, held: _Held, request: Request, reply: Reply) -> LedgerEntry:
         entry = super()._charge(held, request, reply)
         assert held.chain.seal is not None
         held.chain.seal.write(Head(entry.sequence, entry.chain))
@@ -40,7 +40,7 @@ class RepliesBeforeTheSeal(Ledger):
 class RepeatsBeforeTheSeal(Ledger):
     """What a request has bought is looked up before the last record is sealed."""
 
-    def _open(self, request: Request, room: Room | None) -> Entry | _Covered:
+    def _open(self, request: Request, room: Room | None) -> LedgerEntry | _Covered:
         with self._store.session(self._store.chain_of(request.dataset)) as session:
             found = session.find(request.developer, request.request_id)
         return found[0] if found else super()._open(request, room)
@@ -60,7 +60,7 @@ class LooksBeforeTheTurn(Ledger):
 
     def _sell(
         self, request: Request, reply: Reply, found: _Covered, minimum_group: int, room: Room | None
-    ) -> Entry | None:
+    ) -> LedgerEntry | None:
         with self._held(request.dataset) as held:
             self._covered(held, request, room)
             return self._charge(held, request, reply)
@@ -71,17 +71,17 @@ class CountsBeforeTheTurn(Ledger):
 
     def _sell(
         self, request: Request, reply: Reply, found: _Covered, minimum_group: int, room: Room | None
-    ) -> Entry | None:
+    ) -> LedgerEntry | None:
         with self._held(request.dataset) as held:
             return self._find(held, request) or self._charge(held, request, reply)
 
 
 class KeepsIdsInMemory(Ledger):
-    def _find(self, held: _Held, request: Request) -> Entry | None:
-        known: dict[str, Entry] = self.__dict__.setdefault("known", {})
+    def _find(self, held: _Held, request: Request) -> LedgerEntry | None:
+        known: dict[str, LedgerEntry] = self.__dict__.setdefault("known", {})
         return known.get(request.request_id)
 
-    def _charge(self, held: _Held, request: Request, reply: Reply) -> Entry:
+    def _charge(self, held: _Held, request: Request, reply: Reply) -> LedgerEntry:
         entry = super()._charge(held, request, reply)
         self.__dict__["known"][request.request_id] = entry
         return entry
@@ -90,7 +90,7 @@ class KeepsIdsInMemory(Ledger):
 class TakesALostCommitForDone(Ledger):
     def _sell(
         self, request: Request, reply: Reply, found: _Covered, minimum_group: int, room: Room | None
-    ) -> Entry | None:
+    ) -> LedgerEntry | None:
         entry = None
         with contextlib.suppress(LedgerUnavailable), self._held(request.dataset) as held:
             self._covered(held, request, room)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from compliance.ledger.entries import Entry, Record
+from compliance.ledger.entries import LedgerEntry, Record
 from compliance.ledger.head import Head
 from tests.simulation.model import (
     Answered,
@@ -313,17 +313,17 @@ def _read(database: State, session: Transaction, name: str | None) -> tuple[Reco
     return (*(line.records if line else ()), *(record for own, record in session.written if own == name))
 
 
-def found(lines: Iterable[tuple[str, Line]], developer: str, request_id: str) -> tuple[Entry, bytes] | None:
+def found(lines: Iterable[tuple[str, Line]], developer: str, request_id: str) -> tuple[LedgerEntry, bytes] | None:
     """Look for what a developer was charged under an id, and the digest of the record before it."""
     for _, line in lines:
         for before, record in zip((None, *line.records), line.records, strict=False):
-            if isinstance(record, Entry) and _is(record, developer, request_id):
+            if isinstance(record, LedgerEntry) and _is(record, developer, request_id):
                 return record, before.chain if before is not None else line.genesis
     return None
 
 
 def _is(record: Record, developer: str, request_id: str) -> bool:
-    return isinstance(record, Entry) and (record.request.developer, record.request.request_id) == (
+    return isinstance(record, LedgerEntry) and (record.request.developer, record.request.request_id) == (
         developer,
         request_id,
     )
@@ -335,7 +335,7 @@ def _append(world: World, who: int, session: Transaction, name: str, record: Rec
         def clashes(where: str, other: Record) -> bool:
             if where == name and type(other) is type(record) and other.sequence == record.sequence:
                 return True
-            return isinstance(record, Entry) and _is(other, record.request.developer, record.request.request_id)
+            return isinstance(record, LedgerEntry) and _is(other, record.request.developer, record.request.request_id)
 
         if any(clashes(*each) for other in _others(world, who) for each in other.written):
             return None  # until it is known what becomes of the other

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.quantiles import LEVEL
@@ -62,12 +62,12 @@ def test_an_interval_holds_whoever_is_who(name: str, people: int, models: int, a
     for kind in ("scores", "decisions"):
         rows, groups = world(people, models, against, kind)
         records = Records(groups, groups, ("sp",), minimum_group=FEWEST)
-        question = Question("sp", rows, records)
+        question = BatchQuestion("sp", rows, records)
         gaps = question.gaps()
         for draw in range(draws):
             noise, facts = Seeded(np.random.default_rng((7, draw))), NO_FACTS
             if draw % 2:  # a later batch: N0 is bought
-                facts = mechanism.release(Question("sp", rows[:1] ** 2, records), facts, 0.1, delta, noise).facts
+                facts = mechanism.release(BatchQuestion("sp", rows[:1] ** 2, records), facts, 0.1, delta, noise).facts
             low, high = ends_of(mechanism.release(question, facts, epsilon, delta, noise))[0]
             assert np.isfinite(low).all()
             inside.append(np.mean((low <= gaps + 1e-9) & (gaps <= high + 1e-9)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance.records.engine import Engine, Table
+from compliance.records.engine import Engine, TableLocation
 from compliance.records.engine import duckdb as opened
 from compliance.records.sums import TableSums
 from fairwall.rpc.errors import Refusal
@@ -47,7 +47,7 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
-def write(path: Path, parts: int = 1, **columns: np.ndarray) -> Table:
+def write(path: Path, parts: int = 1, **columns: np.ndarray) -> TableLocation:
     """Write some files, each with its share of the rows."""
     path.mkdir()
     for k, rows in enumerate(np.array_split(np.arange(len(next(iter(columns.values())))), parts)):
@@ -55,7 +55,7 @@ def write(path: Path, parts: int = 1, **columns: np.ndarray) -> Table:
         values = {f"c{i}": column[rows].tolist() for i, column in enumerate(columns.values())}
         with duckdb.connect() as engine:
             engine.execute(f"COPY (SELECT {names}) TO '{path / str(k)}.parquet' (FORMAT parquet)", values)
-    return Table(str(path / "*.parquet"))
+    return TableLocation(str(path / "*.parquet"))
 
 
 @pytest.fixture
@@ -64,12 +64,12 @@ def engine(tmp_path: Path) -> Engine:
     return Engine(lambda: opened(None, None), table, "id", "a", "y", "x", None, "1")
 
 
-def scores(folder: Path, order: np.ndarray, values: np.ndarray = SCORES) -> Table:
+def scores(folder: Path, order: np.ndarray, values: np.ndarray = SCORES) -> TableLocation:
     columns = {f"m{j}": row[order] for j, row in enumerate([*DECISIONS, *values])}
     return write(folder, 5, who=order, **columns)
 
 
-def asked(engine: Engine, table: Table) -> TableSums:
+def asked(engine: Engine, table: TableLocation) -> TableSums:
     return engine.sums(table, "who", (), 100, set(), engine.look())
 
 

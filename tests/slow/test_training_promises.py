@@ -23,7 +23,7 @@ from compliance.answers.charging import DEVELOPER
 from compliance.answers.statistics import Cohort, game_cohort
 from compliance.answers.statistics_service import bounded
 from developer.training import network
-from developer.training.play import Asked, Submission, made, record_multiplier
+from developer.training.play import GroupSumClient, ModelSubmission, made, record_multiplier
 from fairwall.learning.batches import Poisson
 from fairwall.learning.private import Private
 from fairwall.rpc.arrays import gathered, to_message
@@ -67,7 +67,7 @@ class Compliance:
         return SimpleNamespace(sums=to_message(self.cohort.sums(entry)))
 
 
-def trained(table: TrainingDeal) -> tuple[Any, Submission, list[float]]:
+def trained(table: TrainingDeal) -> tuple[Any, ModelSubmission, list[float]]:
     """Train what a deal says; the model, what is said of it, and the multipliers of the sums that were told."""
     (message, _), compliance = _model_deal(_TrainingTrial(table)), None
     if table.compliance is not None:
@@ -79,7 +79,7 @@ def trained(table: TrainingDeal) -> tuple[Any, Submission, list[float]]:
         "labels": table.people.labels,
         "test_features": table.test.features,
     }
-    model, said = made(message, cards, Asked(compliance, message) if compliance is not None else None)  # type: ignore[arg-type]
+    model, said = made(message, cards, GroupSumClient(compliance, message) if compliance is not None else None)  # type: ignore[arg-type]
     return model, said, [] if compliance is None else compliance.multipliers
 
 

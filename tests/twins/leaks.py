@@ -20,7 +20,7 @@ from compliance.ledger.accountant import pure
 from compliance.ledger.entries import LedgerError
 from compliance.mechanisms.counts import CountsMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import Question, exactly, with_interval
+from compliance.mechanisms.mechanism import BatchQuestion, exactly, with_interval
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import step_for
@@ -33,12 +33,12 @@ _FEW = 6
 """So few people are a small group, to services that look."""
 
 
-def _smallest(case: cases.Case) -> int:
+def _smallest(case: cases.AuditCase) -> int:
     return case.records.smallest_group(case.records.metrics[0])
 
 
 def narrower_intervals_for_even_groups(patch: pytest.MonkeyPatch) -> None:
-    def noisy(self: Any, question: Question, *given: Any, sound: Any = LaplaceMechanism.noisy) -> Any:
+    def noisy(self: Any, question: BatchQuestion, *given: Any, sound: Any = LaplaceMechanism.noisy) -> Any:
         found = sound(self, question, *given)
         n0, n1 = question.records.counts(question.metric)
         reach = (found.high - found.values) * (1 - min(n0, n1) / 1000)
@@ -55,7 +55,7 @@ def tables_cost_less_of_uneven_groups(patch: pytest.MonkeyPatch) -> None:
 
 
 def small_groups_are_refused(patch: pytest.MonkeyPatch) -> None:
-    def validate(header: Any, case: cases.Case, sound: Any = audit_service._validate) -> str:
+    def validate(header: Any, case: cases.AuditCase, sound: Any = audit_service._validate) -> str:
         if _smallest(case) < _FEW:
             raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
         return sound(header, case)
@@ -64,7 +64,7 @@ def small_groups_are_refused(patch: pytest.MonkeyPatch) -> None:
 
 
 def free_answers_are_exact(patch: pytest.MonkeyPatch) -> None:
-    def release(self: Any, question: Question, facts: Any, epsilon: float, *given: Any) -> Any:
+    def release(self: Any, question: BatchQuestion, facts: Any, epsilon: float, *given: Any) -> Any:
         return (
             exactly(question.gaps()) if self.is_free(facts, epsilon) else sound(self, question, facts, epsilon, *given)
         )
@@ -74,7 +74,7 @@ def free_answers_are_exact(patch: pytest.MonkeyPatch) -> None:
 
 
 def facts_hold_exact_sizes(patch: pytest.MonkeyPatch) -> None:
-    def noisy(self: Any, question: Question, *given: Any, sound: Any = CountsMechanism.noisy) -> Any:
+    def noisy(self: Any, question: BatchQuestion, *given: Any, sound: Any = CountsMechanism.noisy) -> Any:
         found, (n0, _) = sound(self, question, *given), question.records.counts(question.metric)
         return replace(found, facts={name: np.array([n0, *fact[1:]]) for name, fact in found.facts.items()})
 
@@ -91,18 +91,18 @@ def the_exact_gaps_choose(patch: pytest.MonkeyPatch) -> None:
 
 
 def revealed_of_the_groups_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    def revealed(self: cases.Case, *given: Any, sound: Any = cases.Case.revealed) -> float:
+    def revealed(self: cases.AuditCase, *given: Any, sound: Any = cases.AuditCase.revealed) -> float:
         return sound(replace(self, shares=replace(self.shares, minimum_group=_smallest(self))), *given)
 
-    patch.setattr(cases.Case, "revealed", revealed)
+    patch.setattr(cases.AuditCase, "revealed", revealed)
 
 
 def logs_how_many(patch: pytest.MonkeyPatch) -> None:
-    def answer(self: cases.Case, *given: Any, sound: Any = cases.Case.answer) -> Any:
+    def answer(self: cases.AuditCase, *given: Any, sound: Any = cases.AuditCase.answer) -> Any:
         audit_service.LOG.debug("%d people are disadvantaged", self.records.counts("sp")[0])
         return sound(self, *given)
 
-    patch.setattr(cases.Case, "answer", answer)
+    patch.setattr(cases.AuditCase, "answer", answer)
 
 
 def _sizes(patch: pytest.MonkeyPatch) -> dict[str, int]:
@@ -140,7 +140,7 @@ def the_page_tells_the_smallest_group(patch: pytest.MonkeyPatch) -> None:
 
 
 def less_noise_for_even_groups(patch: pytest.MonkeyPatch) -> None:
-    def noisy(self: Any, question: Question, _: Any, epsilon: float, __: float, noise: Any) -> Any:
+    def noisy(self: Any, question: BatchQuestion, _: Any, epsilon: float, __: float, noise: Any) -> Any:
         law = Laplace(question.queries / min(question.records.counts(question.metric)) / epsilon)
         step = step_for(1 / epsilon)
         return with_interval(noise.laplace(question.gaps(), law.scale, step), replace(law, scale=1 / epsilon), step)
@@ -149,14 +149,16 @@ def less_noise_for_even_groups(patch: pytest.MonkeyPatch) -> None:
 
 
 def releases_in_the_order_of_attributes(patch: pytest.MonkeyPatch) -> None:
-    def sanitised(self: releases.Release, *given: Any, sound: Any = releases.Release.sanitised) -> Any:
+    def sanitised(
+        self: releases.AttributeRelease, *given: Any, sound: Any = releases.AttributeRelease.sanitised
+    ) -> Any:
         return sound(self, *given)[np.argsort(self.values[:, 0], kind="stable")]
 
-    patch.setattr(releases.Release, "sanitised", sanitised)
+    patch.setattr(releases.AttributeRelease, "sanitised", sanitised)
 
 
 def an_error_tells_how_many(patch: pytest.MonkeyPatch) -> None:
-    def received(header: Any, requests: Any, case: cases.Case, sound: Any = audit_service.received) -> Any:
+    def received(header: Any, requests: Any, case: cases.AuditCase, sound: Any = audit_service.received) -> Any:
         try:
             return sound(header, requests, case)
         except Refusal as refusal:
@@ -179,7 +181,7 @@ def whoever_lacks_a_group_is_left_out(patch: pytest.MonkeyPatch) -> None:
         looked_at = [column for column in (data.label, data.protected) if column not in data.impute]
         if data.missing == "refuse" or not looked_at:
             return sound(data, name, table)
-        return ~np.any([loading.Values.of(name, column, table).missing() for column in looked_at], axis=0)
+        return ~np.any([loading.ColumnValues.of(name, column, table).missing() for column in looked_at], axis=0)
 
     patch.setattr(loading, "_audited", audited)
 

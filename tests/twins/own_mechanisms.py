@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import Release
+from compliance.mechanisms.mechanism import MechanismAnswer
 from compliance.noise.sampling import ROUNDING_STEPS, step_for
 
 
@@ -214,4 +214,4 @@ class SecondIsFree(LaplaceMechanism):
     def noisy(self, question, facts, epsilon, delta, noise):  # noqa: ARG002
         sensitivity, step = moves(question.predictions), step_for(question.queries / epsilon)
         noisy = noise.laplace(question.gaps(), 1.1 * sensitivity / epsilon, step)  # FAULT
-        return Release(noisy, {"bought": np.ones(1)})
+        return MechanismAnswer(noisy, {"bought": np.ones(1)})

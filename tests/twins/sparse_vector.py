@@ -8,7 +8,7 @@ are only compared.
 from dataclasses import dataclass
 
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
-from fairwall.laws.selection import SparseVector
+from fairwall.laws.selection import SparseVectorNoise
 
 
 @dataclass(frozen=True)
@@ -19,32 +19,34 @@ class RothNotes(SparseVectorMechanism):
     threshold and makes it infinitely worse. What remains costs 3/2 of epsilon.
     """
 
-    def law(self, sensitivity: float, epsilon: float) -> SparseVector:
+    def law(self, sensitivity: float, epsilon: float) -> SparseVectorNoise:
         half = epsilon / 2
-        return SparseVector(self.threshold, sensitivity / half, self.positives * sensitivity / half, self.positives)
+        return SparseVectorNoise(
+            self.threshold, sensitivity / half, self.positives * sensitivity / half, self.positives
+        )
 
 
 @dataclass(frozen=True)
 class LeeClifton(SparseVectorMechanism):
     """Algorithm 4 (Lee, Clifton, 2014): the queries' noise does not grow with c. Costs (1 + 6 c)/4 of epsilon."""
 
-    def law(self, sensitivity: float, epsilon: float) -> SparseVector:
+    def law(self, sensitivity: float, epsilon: float) -> SparseVectorNoise:
         quarter = epsilon / 4
-        return SparseVector(self.threshold, sensitivity / quarter, sensitivity / (3 * quarter), self.positives)
+        return SparseVectorNoise(self.threshold, sensitivity / quarter, sensitivity / (3 * quarter), self.positives)
 
 
 @dataclass(frozen=True)
 class Stoddard(SparseVectorMechanism):
     """Algorithm 5 (Stoddard, Chen, Machanavajjhala, 2014): no noise on the queries, no end. Costs infinitely much."""
 
-    def law(self, sensitivity: float, epsilon: float) -> SparseVector:
-        return SparseVector(self.threshold, sensitivity / (epsilon / 2), 0.0, None)
+    def law(self, sensitivity: float, epsilon: float) -> SparseVectorNoise:
+        return SparseVectorNoise(self.threshold, sensitivity / (epsilon / 2), 0.0, None)
 
 
 @dataclass(frozen=True)
 class Chen(SparseVectorMechanism):
     """Algorithm 6 (Chen, Xiao, Zhang, Xu, 2015): no end. Costs more with every query."""
 
-    def law(self, sensitivity: float, epsilon: float) -> SparseVector:
+    def law(self, sensitivity: float, epsilon: float) -> SparseVectorNoise:
         half = epsilon / 2
-        return SparseVector(self.threshold, sensitivity / half, sensitivity / half, None)
+        return SparseVectorNoise(self.threshold, sensitivity / half, sensitivity / half, None)

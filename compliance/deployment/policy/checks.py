@@ -24,9 +24,9 @@ from compliance.deployment.policy.schema import (
     Policies,
     Policy,
     PolicyError,
-    ReleaseSection,
+    PolicyRelease,
+    PolicyTable,
     SealedSection,
-    TableSection,
 )
 from compliance.ledger.accountant import Budget, Rule
 from compliance.ledger.place import is_database, shown
@@ -133,8 +133,8 @@ def _keys(section: str) -> list[str]:
         "audit": AuditSection,
         "budget": BudgetSection,
         "developers": DeveloperSection,
-        "release": ReleaseSection,
-        "tables": TableSection,
+        "release": PolicyRelease,
+        "tables": PolicyTable,
         "sealed": SealedSection,
         "law": LawSection,
     }

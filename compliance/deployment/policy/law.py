@@ -75,7 +75,7 @@ class Source(_Strict):
     read: _Text
 
 
-class Table(_Strict):
+class RequiredTable(_Strict):
     """A required table: its attributes, crossed with each other, and its categories, in words."""
 
     by: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=8), AfterValidator(_different)]
@@ -90,7 +90,7 @@ class Safeguard(_Strict):
     lacks: _Text
 
 
-class Asks(_Strict):
+class PresetRules(_Strict):
     """The content of a preset's file.
 
     ``measures`` need at least one of ``metrics`` to be allowed by the policy; any one of these makes a table. Without
@@ -104,7 +104,7 @@ class Asks(_Strict):
     sources: tuple[Source, ...] = Field(min_length=1, max_length=20)
     metrics: tuple[Metric, ...] = ()
     measures: tuple[Measure, ...] = ()
-    tables: tuple[Table, ...] = Field(default=(), max_length=20)
+    tables: tuple[RequiredTable, ...] = Field(default=(), max_length=20)
     threshold: _Share | None = None
     small: _Share | None = None
     wording: _Texts = ()
@@ -123,7 +123,7 @@ class Preset:
     name: str
     file: Path
     digest: bytes
-    asks: Asks
+    asks: PresetRules
 
 
 def shipped() -> list[str]:
@@ -139,7 +139,7 @@ def read(name: str, folder: Path) -> Preset:
     try:
         require_end(file)
         content = toml.content(file)
-        asks = Asks.model_validate(toml.loads(content.decode("utf-8")))
+        asks = PresetRules.model_validate(toml.loads(content.decode("utf-8")))
     except OSError as error:
         raise PresetError(f"{file.name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

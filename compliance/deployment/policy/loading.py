@@ -16,33 +16,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.releases import Column
+from compliance.answers.releases import SanitisedColumn
 from compliance.deployment.policy.schema import (
     DataSection,
+    GroupSplit,
     Policies,
     Policy,
     PolicyError,
+    PolicyRelease,
     ProbabilitiesSection,
-    ReleaseSection,
-    Split,
 )
 from compliance.ledger import postgres
 from compliance.ledger.place import is_database, shown
-from compliance.records.engine import Engine, EngineError, OpenTable, Table, Tables, duckdb
+from compliance.records.engine import Engine, EngineError, OpenTable, TableLocation, Tables, duckdb
 from compliance.records.groups import NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped, Probable
 from compliance.records.people import Records, RecordsError
-from compliance.records.rows import Rows, identified
+from compliance.records.rows import FileRows, identified
 from compliance.records.same_people import Traits, traits_of
 from fairwall.laws.local import LOCAL_LAWS
 from fairwall.laws.probable import GOLDEN_MIN, rounded
 from fairwall.tables import columns as table_columns
 from fairwall.tables.columns import MISSING, names_of
 from fairwall.tables.errors import DataError
-from fairwall.tables.people import People, select
+from fairwall.tables.people import TwoGroups, select
 from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
 from fairwall.tables.roles import Roles
-from fairwall.tables.values import Values, is_unknown, meaning, several
+from fairwall.tables.values import ColumnValues, is_unknown, meaning, several
 from fairwall.wire.rows import RowsError
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class Data:
 
     policy: Policy
     records: Mapping[str, Records]
-    rows: Rows | None
+    rows: FileRows | None
     grouped: Grouped | None
-    released: tuple[tuple[Column, ...], NDArray[np.uint8]] | None
+    released: tuple[tuple[SanitisedColumn, ...], NDArray[np.uint8]] | None
     traits: tuple[Traits, Traits | None]
     answers_a_day: Mapping[str, int]
     tables: Tables | None = None
@@ -124,7 +124,9 @@ def by_reference(policy: Policy, hidden: set[str], policies: Policies) -> Data:
     (split,) = data.splits
     engine = Engine(
         _connected(data, policies),
-        Table(str(data.source).removeprefix("parquet:")) if data.table is None else Table(name=data.table),
+        TableLocation(str(data.source).removeprefix("parquet:"))
+        if data.table is None
+        else TableLocation(name=data.table),
         str(data.id),
         split.column,
         data.label,
@@ -140,7 +142,7 @@ def by_reference(policy: Policy, hidden: set[str], policies: Policies) -> Data:
         known = engine.look()
         for name, each in policy.tables.items():
             key = f"tables.{name}"
-            table = Table((each.source or "").removeprefix("parquet:"), each.table or "")
+            table = TableLocation((each.source or "").removeprefix("parquet:"), each.table or "")
             opened[name] = OpenTable(table, frozenset(each.developers))
             protected = [column for column in engine.columns(table) if column.casefold() in map(str.casefold, hidden)]
             if protected:
@@ -201,7 +203,7 @@ def postgres_engine(url: str) -> Iterator[Any]:
         raise EngineError(f"PostgreSQL cannot read it: {type(error).__name__}") from None
 
 
-def load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
+def load(policy: Policy) -> tuple[dict[str, Records], FileRows, Grouped | None]:
     """Read the protected attributes and the audited rows, and make all checks that need these.
 
     The result is the records by protected column, the rows, and everybody's groups, None if the policy has none.
@@ -215,7 +217,7 @@ def load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
         return _load(policy)
 
 
-def _load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
+def _load(policy: Policy) -> tuple[dict[str, Records], FileRows, Grouped | None]:
     data, source = policy.data, policy.data.file
     assert source is not None, "people who stay in an engine are not read"
     name = str(source)
@@ -243,17 +245,17 @@ def _load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
             ids = identified(str(data.id), named[data.id], {column: named[column] for column in data.public})
         except RowsError as error:
             raise PolicyError(f"data.id: {name}: column {data.id!r}: {error}") from None
-    return records, Rows(audited, ids), grouped
+    return records, FileRows(audited, ids), grouped
 
 
-def _select(data: DataSection, table: pa.Table, split: Split) -> People:
+def _select(data: DataSection, table: pa.Table, split: GroupSplit) -> TwoGroups:
     first, *also = split.advantaged
     parts = (split.column, first, split.disadvantaged, data.label, data.positive, (), tuple(also))
     roles = Roles(*parts, data.negative, data.missing_values)
     return select(str(data.source), table, roles, data.impute)
 
 
-def _records(policy: Policy, table: pa.Table, split: Split) -> Records:
+def _records(policy: Policy, table: pa.Table, split: GroupSplit) -> Records:
     people = _select(policy.data, table, split)
     if not people.kept.all():
         # A developer who predicts for every row but those left out would learn something about each of them.
@@ -324,7 +326,7 @@ def _probable(
 ) -> tuple[NDArray[np.uint8], Probable]:
     """Return the codes of the golden sample, and an attribute known by probabilities."""
     key, columns = f"data.probabilities.{attribute}", section.columns
-    likely = [table_columns.Column.of(name, column, table) for column in columns.values()]
+    likely = [table_columns.TypedColumn.of(name, column, table) for column in columns.values()]
     for column in likely:
         if not column.numeric:
             raise PolicyError(
@@ -360,10 +362,10 @@ def _from_1(numbers: NDArray[np.float64]) -> float:
 
 def _values(
     data: DataSection, name: str, table: pa.Table, column: str, named: tuple[str, ...], impute: Mapping[str, str]
-) -> Values:
+) -> ColumnValues:
     """Return a column of a table, with missing values imputed if the policy does so."""
     filler = impute.get(column)
-    return Values.of(name, column, table, (*named, *several(filler)), data.missing_values).filled(filler)
+    return ColumnValues.of(name, column, table, (*named, *several(filler)), data.missing_values).filled(filler)
 
 
 def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]:
@@ -374,7 +376,7 @@ def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]
     named = {data.label: (data.positive, *data.negative)}
     named |= {split.column: (*split.advantaged, *split.disadvantaged) for split in data.splits}
     lacking = {
-        column: Values.of(name, column, table, values, data.missing_values).missing()
+        column: ColumnValues.of(name, column, table, values, data.missing_values).missing()
         for column, values in named.items()
         if column not in data.impute
     }
@@ -409,7 +411,7 @@ def _state(source: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _group_codes(listed: Attribute, categories: Values) -> NDArray[np.uint8]:
+def _group_codes(listed: Attribute, categories: ColumnValues) -> NDArray[np.uint8]:
     numbers = {meaning(value): number for number, value in enumerate(listed.values)}
     codes = np.zeros(len(categories.values), np.uint8)
     for place in np.unique(categories.codes):
@@ -436,7 +438,7 @@ def load_features(policy: Policy) -> NDArray[np.float64] | None:
     source, names = policy.data.file, policy.sealed.features
     with _named("sealed.features"):
         table = read_table(source, str(source), names)
-        columns = [table_columns.Column.of(str(source), name, table) for name in names]
+        columns = [table_columns.TypedColumn.of(str(source), name, table) for name in names]
     for column in columns:
         if not column.numeric:
             raise PolicyError(
@@ -445,7 +447,7 @@ def load_features(policy: Policy) -> NDArray[np.float64] | None:
     return np.stack([column.floats() for column in columns], 1)
 
 
-def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]] | None:
+def load_release(policy: Policy) -> tuple[tuple[SanitisedColumn, ...], NDArray[np.uint8]] | None:
     """Read the attributes to release: the columns, and each person's codes, shape (people, columns); None if none are.
 
     PolicyError if the columns stand in another order in the file, a row has no value or one that is not in its column's
@@ -456,7 +458,9 @@ def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]]
         return None if policy.release is None else _load_release(policy.release, policy.data.missing_values)
 
 
-def _load_release(release: ReleaseSection, missing: tuple[str, ...]) -> tuple[tuple[Column, ...], NDArray[np.uint8]]:
+def _load_release(
+    release: PolicyRelease, missing: tuple[str, ...]
+) -> tuple[tuple[SanitisedColumn, ...], NDArray[np.uint8]]:
     name = str(release.source)
     places = {column: place for place, column in enumerate(header(release.source, name))}
     table = read_table(release.source, name, tuple(release.columns), as_text=True)
@@ -465,7 +469,7 @@ def _load_release(release: ReleaseSection, missing: tuple[str, ...]) -> tuple[tu
         raise PolicyError(f"release.columns: must stand in the order of the file: {names_of(in_order)}")
     _warn_of_readers(release.source)
     columns = tuple(
-        Column(places[column], len(values), share, column, values)
+        SanitisedColumn(places[column], len(values), share, column, values)
         for (column, values), share in zip(release.columns.items(), release.shares, strict=True)
     )
     entry = 8 if LOCAL_LAWS[release.protocol].law(2, 1.0).kind == "numbers" else 1
@@ -501,8 +505,8 @@ def fingerprint_of_release(policy: Policy, key: bytes) -> bytes:
     return hmac.digest(key, b"released" + content, hashlib.sha256)
 
 
-def _codes(column: Column, name: str, table: pa.Table, missing: tuple[str, ...]) -> NDArray[np.uint8]:
-    found = Values.of(name, column.name, table, column.values, missing)
+def _codes(column: SanitisedColumn, name: str, table: pa.Table, missing: tuple[str, ...]) -> NDArray[np.uint8]:
+    found = ColumnValues.of(name, column.name, table, column.values, missing)
     codes = {meaning(value): code for code, value in enumerate(column.values)}
     if not codes.keys() >= set(found.values):
         raise PolicyError(

@@ -211,7 +211,7 @@ class DeploymentSection(_Section):
 
 
 @dataclass(frozen=True)
-class Split:
+class GroupSplit:
     """A protected column, and both groups' values; an empty group is the other of two values."""
 
     column: str
@@ -254,14 +254,14 @@ class DataSection(_Section):
     least_share: float = Field(default=0.02, strict=True, ge=0, lt=1)
 
     @property
-    def splits(self) -> tuple[Split, ...]:
+    def splits(self) -> tuple[GroupSplit, ...]:
         """The protected columns, each with its advantaged values."""
         if isinstance(self.protected, str):
             assert self.advantaged is not None, "which is checked"
             assert isinstance(self.disadvantaged, tuple), "which is checked"
-            return (Split(self.protected, (self.advantaged,), self.disadvantaged),)
+            return (GroupSplit(self.protected, (self.advantaged,), self.disadvantaged),)
         others = self.disadvantaged if isinstance(self.disadvantaged, dict) else {}
-        return tuple(Split(column, values, others.get(column, ())) for column, values in self.protected.items())
+        return tuple(GroupSplit(column, values, others.get(column, ())) for column, values in self.protected.items())
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -285,7 +285,7 @@ class DataSection(_Section):
         return self.source if isinstance(self.source, Path) else None
 
 
-class TableSection(_Section):
+class PolicyTable(_Section):
     """A table of predictions about people who stay in an engine: its place, and the developers who may use it."""
 
     source: Annotated[str, PlainValidator(_parquet)] | None = None
@@ -343,7 +343,7 @@ class DeveloperSection(_Section):
     answers_a_day: int = Field(default=10_000, strict=True, ge=1)
 
 
-class ReleaseSection(_Section):
+class PolicyRelease(_Section):
     """The people and attributes released sanitised, the protocol, and the budget for all developers together."""
 
     name: Annotated[str, AfterValidator(_data_name)] | None = None
@@ -384,8 +384,8 @@ class Policy(_Section):
     audit: AuditSection
     budget: BudgetSection
     developers: dict[_Name, DeveloperSection] = Field(min_length=1)
-    release: ReleaseSection | None = None
-    tables: dict[Annotated[str, AfterValidator(_data_name)], TableSection] = {}
+    release: PolicyRelease | None = None
+    tables: dict[Annotated[str, AfterValidator(_data_name)], PolicyTable] = {}
     sealed: SealedSection | None = None
     law: LawSection | None = None
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.noise.uniforms import Draw
-from fairwall.laws.local import Law, LocalLaw, LocalPrivacyError
+from fairwall.laws.local import EncodingDistribution, LocalLaw, LocalPrivacyError
 
-L = TypeVar("L", bound=Law)
+L = TypeVar("L", bound=EncodingDistribution)
 
 # Entries encoded at a time: a quarter of a MiB of uniform numbers. Draws are taken in this order, so another size here
 # is another release from the same seed.

@@ -4,15 +4,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode import best, box, ep, l1, lstsq, mcmc, omp, score
-from developer.reveal.decode.decoder import Decoder, Evidence
-from fairwall.plugins import Plugin, PluginError, Table
+from developer.reveal.decode.decoder import Decoder, DecoderInputs
+from fairwall.plugins import Plugin, PluginError, Registry
 
 
 def _checked(plugin: Plugin, decode: Decoder) -> Decoder:
     """Return a plug-in's decoder, wrapped to check its estimate of v."""
     plugin.require(callable(decode), "is no function")
 
-    def checked(evidence: Evidence) -> NDArray[np.float64]:
+    def checked(evidence: DecoderInputs) -> NDArray[np.float64]:
         found = np.asarray(plugin.call(decode, evidence))
         people = evidence.rows.shape[1]
         plugin.require(found.shape == (people,), f"its estimate has shape {found.shape}, not ({people},)")
@@ -25,13 +25,13 @@ def _checked(plugin: Plugin, decode: Decoder) -> Decoder:
 def _elsewhere(name: str) -> Decoder:
     """Return a placeholder for a plug-in's decoder in a process that does not run it."""
 
-    def refused(_: Evidence) -> NDArray[np.float64]:
+    def refused(_: DecoderInputs) -> NDArray[np.float64]:
         raise PluginError(f"decoder {name}: a plug-in's decoder runs in the developer's process alone")
 
     return refused
 
 
-DECODERS: Table[Decoder] = Table(
+DECODERS: Registry[Decoder] = Registry(
     "decoders",
     {
         "l1": l1.decode,
@@ -50,4 +50,4 @@ DECODERS: Table[Decoder] = Table(
 STATISTICAL = frozenset(DECODERS[name] for name in ("score", "ep", "mcmc", "best"))
 """The decoders that use the noise distribution, and for which that distribution weighs the sizes."""
 
-__all__ = ["DECODERS", "STATISTICAL", "Decoder", "Evidence"]
+__all__ = ["DECODERS", "STATISTICAL", "Decoder", "DecoderInputs"]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.lstsq import RANK_TOLERANCE
 
 LARGEST = 1e100
@@ -56,7 +56,7 @@ class Affine:
         return point - (self.basis @ point - self.image) @ self.basis
 
 
-def sums(evidence: Evidence) -> NDArray[np.float64]:
+def sums(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Return eta, (m,): each row's sum over the disadvantaged, from the gaps. The sizes are required."""
     c = 1 / evidence.n0 + 1 / evidence.n1
     gaps = np.clip(evidence.gaps, -LARGEST, LARGEST)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode import box, ep, lstsq, mcmc, score
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.likelihood import likelihood
 
 LARGEST = 2e9
@@ -31,7 +31,7 @@ BETWEEN = (0.05, 0.7)
 """Range of the error's median over the gaps' spread in which `mcmc` beats `ep`."""
 
 
-def decode(evidence: Evidence) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Estimate v, (n,), with the decoder that suits m, n and the noise."""
     m, n = evidence.rows.shape
     if ep.exact(evidence) or evidence.noise is None:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.affine import Affine, largest, replays, solutions_of_size, sums
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 
 RELAXATION = 1.8
 """Relaxation; anything in (0, 2) converges, and 1.6 to 1.9 took half the steps of 1 (measured)."""
@@ -40,7 +40,7 @@ CLOSE = 1e-4
 """Largest distance from A at which a point of D counts as common."""
 
 
-def decode(evidence: Evidence) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Estimate v with z in [0, 1]^n, its sum N0, and the smallest possible error in the answers.
 
     Entries are 1/N1 and -1/N0 only where a group reproduces every answer. The sizes are required; the noise

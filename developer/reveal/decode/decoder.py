@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.noise import Law
+from fairwall.laws.noise import NoiseDistribution
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class DecoderInputs:
     """The inputs of a decoder: the queries, their answers, and public knowledge.
 
     Attributes
@@ -34,12 +34,12 @@ class Evidence:
     gaps: NDArray[np.float64]
     n0: int
     n1: int
-    noise: Law | None = None
+    noise: NoiseDistribution | None = None
     llr: NDArray[np.float64] | None = None
     rng: np.random.Generator | None = None
 
 
-Decoder = Callable[[Evidence], NDArray[np.float64]]
+Decoder = Callable[[DecoderInputs], NDArray[np.float64]]
 """A function that returns an estimate of v, (n,): finite, without raising or warning, for any finite gaps.
 
 Where the sizes are known, ``v = 1/N1 - c z`` with ``c = 1/N0 + 1/N1``, and z above 1/2 is the guess "disadvantaged". A

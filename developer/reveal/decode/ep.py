@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from developer.reveal.decode import few_sums, lstsq
 from developer.reveal.decode.affine import by_singular_values
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.likelihood import (
     counts_size,
     cube_rows,
@@ -48,13 +48,13 @@ from developer.reveal.decode.likelihood import (
 )
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.mechanisms import RESPONSE_FROM
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
 
 _SIZES_TRIED, _ROUNDS_FOR_SIZES = 5, 20
 _NOISY_SIZES_TRIED = 25
 
 if TYPE_CHECKING:
-    from developer.reveal.strategies.strategy import Terms
+    from developer.reveal.strategies.strategy import PublicTerms
 
 ROUNDS = 100
 DAMPING = 0.4
@@ -78,50 +78,50 @@ _REPLAYS = 1e-7
 """Largest root mean square error of a right candidate's answers, in units of the rows' spread."""
 
 
-def decode(evidence: Evidence) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Estimate v from the posterior probabilities of z; without sizes by least squares."""
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
     return decided(evidence, posterior(evidence).log_odds)
 
 
-def decided(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+def decided(evidence: DecoderInputs, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return v from posterior log-odds, (n,); v itself where exact answers have a candidate that reproduces them."""
     if exact(evidence) and (found := replayed(evidence, log_odds)) is not None:
         return to_v(evidence, found.astype(np.float64))
     return to_v(evidence, even_odds(evidence, log_odds))
 
 
-def exact(evidence: Evidence) -> bool:
+def exact(evidence: DecoderInputs) -> bool:
     """Return whether answers carry no noise."""
     return evidence.noise is None or evidence.noise.scale == 0
 
 
-def to_v(evidence: Evidence, z: NDArray[np.float64]) -> NDArray[np.float64]:
+def to_v(evidence: DecoderInputs, z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return v from z, (n,)."""
     return 1 / evidence.n1 - (1 / evidence.n0 + 1 / evidence.n1) * z
 
 
-def even_odds(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+def even_odds(evidence: DecoderInputs, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return z at even odds, (n,) in [0, 1], from posterior log-odds."""
     relative = np.clip(log_odds - math.log(evidence.n0 / evidence.n1), -700.0, 700.0)
     z: NDArray[np.float64] = 1 / (1 + np.exp(-relative))
     return z
 
 
-def prior_log_odds(evidence: Evidence) -> NDArray[np.float64]:
+def prior_log_odds(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Return the log-odds of z = 1 before any answer, (n,)."""
     odds = math.log(evidence.n0 / evidence.n1)
     return np.full(evidence.rows.shape[1], odds) if evidence.llr is None else odds + evidence.llr
 
 
-def centred(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def centred(evidence: DecoderInputs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the rows less their means, (m, n), and x, (m,)."""
     H, c = evidence.rows, 1 / evidence.n0 + 1 / evidence.n1
     return H - H.mean(axis=1, keepdims=True), -np.clip(evidence.gaps, -_LARGEST_GAP, _LARGEST_GAP) / c
 
 
-def rescaled(law: Law, factor: float) -> Law:
+def rescaled(law: NoiseDistribution, factor: float) -> NoiseDistribution:
     """Return the distribution of `factor` times the noise."""
     if isinstance(law, (Gaussian, Laplace, Cauchy, Uniform, CubeNoise)):
         return replace(law, scale=law.scale * factor)
@@ -129,7 +129,7 @@ def rescaled(law: Law, factor: float) -> Law:
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
+class GaussianBelief:
     """The approximate posterior.
 
     log_odds : (n,), of z = 1; finite.
@@ -141,7 +141,7 @@ class Belief:
     variance: NDArray[np.float64]
 
 
-def posterior(evidence: Evidence, rounds: int = ROUNDS) -> Belief:
+def posterior(evidence: DecoderInputs, rounds: int = ROUNDS) -> GaussianBelief:
     """Return the posterior after at most `rounds` rounds of expectation propagation; both sizes must be at least 1."""
     H, x = centred(evidence)
     n, c = H.shape[1], 1 / evidence.n0 + 1 / evidence.n1
@@ -154,8 +154,12 @@ def posterior(evidence: Evidence, rounds: int = ROUNDS) -> Belief:
 
 
 def _propagate(
-    K: NDArray[np.float64], y: NDArray[np.float64], law: Law | None, prior: NDArray[np.float64], rounds: int
-) -> Belief:
+    K: NDArray[np.float64],
+    y: NDArray[np.float64],
+    law: NoiseDistribution | None,
+    prior: NDArray[np.float64],
+    rounds: int,
+) -> GaussianBelief:
     """Iterate to a fixed point from answers y, (m + 1,), about rows K, (m + 1, n)."""
     # K is orthonormal where `law` is None; else `law` is the error of all answers but the last, which is exact.
     p = 1 / (1 + np.exp(-np.clip(prior, -30, 30)))
@@ -208,7 +212,7 @@ def _propagate(
             site[:-1] = np.clip(site[:-1] + DAMPING * (pull - site[:-1]), -_LARGEST_SHIFT, _LARGEST_SHIFT)
             V[:-1] = 1 / (1 / V[:-1] + DAMPING * (row_precision - 1 / V[:-1]))
             answers = site * V
-    return Belief(log_odds, row_mu, row_tau)
+    return GaussianBelief(log_odds, row_mu, row_tau)
 
 
 def _coin_sites(
@@ -225,7 +229,7 @@ def _coin_sites(
 
 
 def _row_sites(
-    law: Law, y: NDArray[np.float64], mu: NDArray[np.float64], tau: NDArray[np.float64]
+    law: NoiseDistribution, y: NDArray[np.float64], mu: NDArray[np.float64], tau: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return rows' site precisions and shifts, (m,) each, from answers and cavities."""
     _, g, h = smeared(law, y - mu, tau)
@@ -235,7 +239,7 @@ def _row_sites(
     return precision, precision * mu + g * (1 + tau * precision)
 
 
-def replayed(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+def replayed(evidence: DecoderInputs, log_odds: NDArray[np.float64]) -> NDArray[np.bool_] | None:
     """Return N0 people, (n,), who reproduce the exact answers, searched from the likeliest; None without success."""
     equations = by_singular_values(*centred(evidence))
     K, y = equations.basis, equations.image
@@ -258,7 +262,7 @@ def replayed(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.bo
 
 
 def settled(
-    terms: Terms,
+    terms: PublicTerms,
     size_answer: float | None,
     rows: NDArray[np.float64],
     gaps: NDArray[np.float64],
@@ -266,7 +270,7 @@ def settled(
     size_epsilon: float,
     epsilon: float,
     rng: np.random.Generator | None = None,
-) -> Evidence:
+) -> DecoderInputs:
     """Return the evidence of answers for which the sizes are uncertain.
 
     Under additive noise the size query's answer, the spread of the batch's answers and the public range of group shares
@@ -288,12 +292,12 @@ def settled(
         if size_answer is None:
             return _replaying(terms, rows, gaps, rng)
         n0, n1, own = noisy_attributes(n, size_answer, gaps, terms.epsilon)
-        return Evidence(rows, own, n0, n1, rng=rng)
+        return DecoderInputs(rows, own, n0, n1, rng=rng)
     if terms.noise_on in ("sums", "any") and not math.isinf(epsilon):
         law = law_of(terms, n0=1, n1=n - 1, **batch)
         n0 = counts_size(n, rows, gaps, (law or Gaussian(0.0)).scale / (1 + 1 / (n - 1)))
         gaps, n0 = with_public_size(terms, rows, gaps, n0)
-        return Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), rng=rng)
+        return DecoderInputs(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), rng=rng)
     if terms.noise_on in ("cube", "directions") and not math.isinf(epsilon):
         own_rows, own, n0 = cube_rows(n, rows, gaps, epsilon)
         if terms.noise_on == "directions":
@@ -301,13 +305,13 @@ def settled(
             n0 = few_sums.usual_size(n) if terms.n0 is None else terms.n0
         own, n0 = with_public_size(terms, own_rows, own, n0)
         law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
-        return Evidence(own_rows, own, n0, n - n0, law, rng=rng)
+        return DecoderInputs(own_rows, own, n0, n - n0, law, rng=rng)
     if terms.noise_on == "cells" and not math.isinf(epsilon):
         return replace(few_sums.behind(rows, gaps, epsilon, terms.n0, terms.limit), rng=rng)
     told = told_by_size(terms, size_answer, n, size_epsilon)
     n0, seen = int(np.argmax(size_weights(terms, told, rows, gaps, epsilon))) + 1, set[int]()
     while True:
-        evidence = Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), rng=rng)
+        evidence = DecoderInputs(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), rng=rng)
         if terms.n0 is not None or exact(evidence) or n0 in seen or len(seen) >= _SIZES_TRIED:
             return evidence
         seen.add(n0)
@@ -322,21 +326,21 @@ def settled(
 
 
 def _replaying(
-    terms: Terms,
+    terms: PublicTerms,
     rows: NDArray[np.float64],
     gaps: NDArray[np.float64],
     rng: np.random.Generator | None,
-) -> Evidence:
+) -> DecoderInputs:
     """Return the evidence of randomised response for a public N0 and an unknown number of noisy zeros."""
     # Of the likeliest numbers, the right one lets some attributes reproduce all answers, given enough answers.
     n, n0 = rows.shape[1], terms.n0
     assert n0 is not None, "else the size query was asked"
     seen = by_singular_values(rows - rows.mean(axis=1, keepdims=True), gaps).image
     weights = noisy_size_weights(n, n0, seen, terms.epsilon)
-    tried: list[Evidence] = []
+    tried: list[DecoderInputs] = []
     for ones in (np.argsort(-weights, kind="stable")[:_NOISY_SIZES_TRIED] + 1).tolist():
         own = noisy_gaps(n, ones, gaps, terms.epsilon)
-        tried.append(Evidence(rows, own, n - ones, ones, rng=rng))
+        tried.append(DecoderInputs(rows, own, n - ones, ones, rng=rng))
         if replayed(tried[-1], posterior(tried[-1], _ROUNDS_FOR_SIZES).log_odds) is not None:
             return tried[-1]
     return tried[0]

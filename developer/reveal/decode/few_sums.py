@@ -20,14 +20,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 from fairwall.laws.cells import cut, discrete_variance, narrowed
 from fairwall.laws.exposure import NO_LIMIT, Limit, least_people_within
-from fairwall.laws.noise import Laplace, Law
+from fairwall.laws.noise import Laplace, NoiseDistribution
 from fairwall.laws.posterior import centred_values
 from fairwall.laws.purchases import plan_among
 
-_Scaled = Callable[[float], Law]
+_Scaled = Callable[[float], NoiseDistribution]
 
 _USUAL_SHARE = 0.2
 
@@ -45,7 +45,7 @@ def behind(
     epsilon: float,
     n0: int | None,
     limit: Limit = NO_LIMIT,
-) -> Evidence:
+) -> DecoderInputs:
     """Return the released sums as rows, gaps and their noise distribution.
 
     rows, gaps : the batch, (m, n) and (m,).
@@ -67,7 +67,7 @@ def behind(
     # Rescaled to rows in [0, 1].
     low = min(0.0, float(sums.min(initial=0.0)))
     width = 1 - low
-    return Evidence((sums - low) / width, -c * released / width, n0, n - n0, law(c / width))
+    return DecoderInputs((sums - low) / width, -c * released / width, n0, n - n0, law(c / width))
 
 
 def _cells(rows: NDArray[np.float64], epsilon: float, limit: Limit) -> tuple[NDArray[np.float64], _Scaled, float]:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.affine import Affine, solutions, sums
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 
 RELAXATION = 1.6
 """Relaxation; anything in (0, 2) converges, and this and 1.9 took about two thirds of the steps of 1 (measured)."""
@@ -45,7 +45,7 @@ A proof may take long where a little noise makes many entries tiny. z is rounded
 digits suffice (measured: z off by at most 0.002, in a third of the time or less, for n = 1,000 and m = 400)."""
 
 
-def decode(evidence: Evidence) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Estimate v with s of least l1 norm among the least-squares solutions of ``H s = H r - SP``.
 
     With exact gaps, or fewer rows than people in general position, the least-squares solutions are exact, and this is

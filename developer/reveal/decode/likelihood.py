@@ -29,17 +29,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 from fairwall.laws.cube import CubeNoise, coordinates
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
 from fairwall.laws.precision import rounding_law
 from fairwall.laws.response import turning_probability
 from fairwall.laws.shares import DEFAULT_SHARES
 
 if TYPE_CHECKING:
-    from developer.reveal.strategies.strategy import Terms
+    from developer.reveal.strategies.strategy import PublicTerms
 
 Smeared = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
@@ -63,7 +63,7 @@ _FAR = 50.0
 """Distance, in units of the spread, beyond which a Cauchy distribution ignores the spread."""
 
 
-def law_of(terms: Terms, *, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
+def law_of(terms: PublicTerms, *, n0: int, n1: int, queries: int, epsilon: float) -> NoiseDistribution | None:
     """Return the distribution of a gap's error in a batch; None for exact answers, among which float32 counts.
 
     It comes from `fairwall.laws.mechanisms`. The sizes used by `counts` are found by `counts_size`; answers of
@@ -75,7 +75,7 @@ def law_of(terms: Terms, *, n0: int, n1: int, queries: int, epsilon: float) -> L
     if not math.isinf(epsilon):
         if terms.mechanism not in MECHANISM_LAWS:
             raise ValueError(f"unknown mechanism {terms.mechanism!r}")
-        batch = Batch(metric, n0, n1, queries, epsilon, terms.delta, size_known=not terms.first)
+        batch = NoiseInputs(metric, n0, n1, queries, epsilon, terms.delta, size_known=not terms.first)
         noise = MECHANISM_LAWS[terms.mechanism].error(batch)
     return rounding_law(terms.precision) if noise is None and isinstance(terms.precision, int) else noise
 
@@ -93,7 +93,7 @@ def size_prior(n: int) -> NDArray[np.float64]:
     return weights
 
 
-def told_by_size(terms: Terms, size_answer: float | None, n: int, epsilon: float) -> NDArray[np.float64]:
+def told_by_size(terms: PublicTerms, size_answer: float | None, n: int, epsilon: float) -> NDArray[np.float64]:
     """Return log-weights of N0 = 1 .. n-1, (n-1,), given the size query's answer and, under noise, `size_prior`.
 
     The query accepts one of n people alone: its gap is 1/N1 with probability N1/n and -1/N0 else. Weights are -inf
@@ -118,7 +118,7 @@ def told_by_size(terms: Terms, size_answer: float | None, n: int, epsilon: float
 
 
 def size_weights(
-    terms: Terms,
+    terms: PublicTerms,
     log_weights: NDArray[np.float64],
     rows: NDArray[np.float64],
     gaps: NDArray[np.float64],
@@ -159,7 +159,7 @@ def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], sc
 
 
 def with_public_size(
-    terms: Terms, rows: NDArray[np.float64], gaps: NDArray[np.float64], n0: int
+    terms: PublicTerms, rows: NDArray[np.float64], gaps: NDArray[np.float64], n0: int
 ) -> tuple[NDArray[np.float64], int]:
     """Return gaps, (m,), recomputed with the public N0 where there is one, and the N0 they now go with.
 
@@ -242,7 +242,7 @@ def noisy_size_weights(n: int, n0: int, seen: NDArray[np.float64], epsilon: floa
     return weights
 
 
-def smeared(law: Law, r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:
+def smeared(law: NoiseDistribution, r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:
     """Return ln p, g and h (see the module's docstring) at each r, (m,), for the variance tau > 0, (m,).
 
     Any distribution not listed there counts as a Gaussian of the same median.
@@ -266,7 +266,7 @@ def smeared(law: Law, r: NDArray[np.float64], variance: NDArray[np.float64]) -> 
     return _gaussian(r, variance + sigma**2)
 
 
-def likelihood(evidence: Evidence, guess: NDArray[np.uint8]) -> float:
+def likelihood(evidence: DecoderInputs, guess: NDArray[np.uint8]) -> float:
     """Return the answers' log-likelihood if a guess, (n,), is right."""
     v = np.where(guess == 1, 1 / evidence.n1, -1 / evidence.n0)
     missed = evidence.gaps - evidence.rows @ v

@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 
 RANK_TOLERANCE = 1e-12
 """Relative strength of the weakest direction used; weaker ones carry rounding errors, not answers."""
 
 
-def decode(evidence: Evidence) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Return the least-squares solution of ``SP = H v`` with the smallest norm; it needs neither sizes nor noise.
 
     It is v itself where the rows have rank n and the gaps are exact.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode import lstsq
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.ep import centred, decided, exact, posterior, prior_log_odds, rescaled
 from fairwall.laws.noise import Gaussian
 
@@ -34,7 +34,7 @@ _EXACT = 0.1
 Densities = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
-def decode(evidence: Evidence) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Estimate v from the sampled posterior probabilities (seed 0 by default); without sizes by least squares."""
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
@@ -43,7 +43,7 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
     return decided(evidence, np.log(share) - np.log1p(-share))
 
 
-def marginals(evidence: Evidence) -> NDArray[np.float64]:
+def marginals(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Return the frequency at T = 1 with which each person was disadvantaged, (n,), in [0, 1]."""
     H, x = centred(evidence)
     n, n0 = H.shape[1], min(evidence.n0, H.shape[1] - 1)
@@ -104,7 +104,7 @@ def _fits(H: NDArray[np.float64], log_density: Densities) -> tuple[Densities, in
     return lambda residual: log_density(residual[:, None, :] - people).sum(axis=2), n * m
 
 
-def _density(evidence: Evidence) -> Densities:
+def _density(evidence: DecoderInputs) -> Densities:
     """Return the log-density of x's error; for exact answers a narrow Gaussian."""
     if exact(evidence) or evidence.noise is None:
         return Gaussian(_EXACT).log_density

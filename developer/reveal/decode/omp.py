@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.affine import largest, replays, solutions_of_size, sums
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 
 DEPENDENT = 1e-8
 """Smallest norm of a column (of norm 1) outside the span of the chosen ones at which it is still added."""
 
 
-def decode(evidence: Evidence) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Estimate v from a group named greedily.
 
     Entries are 1/N1 and -1/N0 only where a group reproduces every answer; else they come from the coefficients of the

@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode import lstsq
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.ep import centred, even_odds, exact, prior_log_odds, rescaled, to_v
 from developer.reveal.decode.likelihood import smeared
 from fairwall.laws.noise import Gaussian
 
 
-def decode(evidence: Evidence) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Estimate v from everybody's log-likelihood ratio; without sizes by least squares."""
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
     return to_v(evidence, even_odds(evidence, prior_log_odds(evidence) + ratios(evidence)))
 
 
-def ratios(evidence: Evidence) -> NDArray[np.float64]:
+def ratios(evidence: DecoderInputs) -> NDArray[np.float64]:
     """Return the first-order log-likelihood ratios, (n,), of being disadvantaged to being advantaged."""
     H, x = centred(evidence)
     n0, n1, n = evidence.n0, evidence.n1, H.shape[1]

@@ -29,13 +29,13 @@ from developer.reveal.strategies.strategy import (
     RATIO,
     SIGNED,
     Auditor,
-    Hand,
     Metrics,
+    PublicTerms,
     Reveal,
     Strategy,
-    Terms,
+    StrategyInputs,
 )
-from fairwall.plugins import Plugin, Table
+from fairwall.plugins import Plugin, Registry
 
 # The decoders that work below rank n, the paper's first.
 _ANY = ("l1", "lstsq", "box", "omp", "score", "ep", "mcmc", "best")
@@ -47,7 +47,7 @@ def _checked(plugin: Plugin, strategy: Strategy) -> Strategy:
     """Return a plug-in's strategy, wrapped so that the metric it is given and its result are checked."""
     plugin.require(isinstance(strategy, Strategy), "is no Strategy")
 
-    def play(inputs: Hand) -> Reveal:
+    def play(inputs: StrategyInputs) -> Reveal:
         metric, n = inputs.terms.metric, inputs.people
         plugin.require(metric in strategy.metrics, f"reads {', '.join(sorted(strategy.metrics))}, not {metric}")
         found = plugin.call(strategy.play, inputs)
@@ -66,13 +66,13 @@ def _checked(plugin: Plugin, strategy: Strategy) -> Strategy:
 def _elsewhere(name: str) -> Strategy:
     """Return a placeholder for a plug-in's strategy in a process that does not run it; its real limits are unknown."""
 
-    def play(_: Hand) -> Reveal:
+    def play(_: StrategyInputs) -> Reveal:
         raise NotImplementedError
 
     return Strategy(name, play, metrics=Metrics(lambda _: True), decoders=("",), adaptive=True)
 
 
-STRATEGIES: Table[Strategy] = Table(
+STRATEGIES: Registry[Strategy] = Registry(
     "strategies",
     {
         strategy.name: strategy
@@ -134,4 +134,4 @@ def takes(strategy: str, decoder: str) -> bool:
     return decoder in own or (bool(own) and of_others and decoder in DECODERS)
 
 
-__all__ = ["STRATEGIES", "Auditor", "Hand", "Reveal", "Strategy", "Terms", "takes"]
+__all__ = ["STRATEGIES", "Auditor", "PublicTerms", "Reveal", "Strategy", "StrategyInputs", "takes"]

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from developer.reveal.strategies.sizes import alone, group_sizes
-from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
 
 
 def counts(n: int) -> range:
@@ -24,7 +24,7 @@ def counts(n: int) -> range:
     return range(n, n + 1)
 
 
-def play(inputs: Hand) -> Reveal:
+def play(inputs: StrategyInputs) -> Reveal:
     """Partition everyone: one query for the sizes, one for each other person."""
     n = inputs.people
     (first,) = inputs.auditor.gaps(alone(n, 0)[None])

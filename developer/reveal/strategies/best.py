@@ -39,9 +39,9 @@ from developer.reveal.decode.meet import is_listable
 from developer.reveal.strategies import meet, predictive_parity, splitting, verdicts
 from developer.reveal.strategies.compressed import decide, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
-from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Hand, Reveal, everyone
+from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Reveal, StrategyInputs, everyone
 from fairwall.laws.exposure import cells_within, least_people_within
-from fairwall.laws.noise import Gaussian, Law
+from fairwall.laws.noise import Gaussian, NoiseDistribution
 from fairwall.laws.precision import DECIMALS
 
 _HUNCH = math.log(0.6 / 0.4)
@@ -69,7 +69,7 @@ _SIZE_ROWS = 3
 """Number of rows in the batch that buys a public N0; with fewer, N0's noise clips more of the sums."""
 
 
-def play(inputs: Hand) -> Reveal:
+def play(inputs: StrategyInputs) -> Reveal:
     """Play the strategy that suits the public facts."""
     terms = inputs.terms
     if terms.mechanism == "pass-fail":
@@ -104,7 +104,7 @@ def play(inputs: Hand) -> Reveal:
     )
 
 
-def readable(inputs: Hand) -> bool:
+def readable(inputs: StrategyInputs) -> bool:
     """Return whether exact answers are precise enough to be packed."""
     precision = inputs.terms.precision
     if not isinstance(precision, int):
@@ -118,7 +118,7 @@ def coins(base: NDArray[np.float64], reach: float, queries: int, rng: np.random.
     return np.where(rng.integers(0, 2, (queries, base.size)) == 1, high, low)
 
 
-def fewest(inputs: Hand) -> int:
+def fewest(inputs: StrategyInputs) -> int:
     """Return the best number of noisy answers, at least 1 and at most ``inputs.queries``."""
     n, terms = inputs.people, inputs.terms
     if terms.noise_on == "attributes":
@@ -152,7 +152,7 @@ def fewest(inputs: Hand) -> int:
     return 1 + int(np.lexsort((first, np.minimum(last, _KNOWN)))[-1])
 
 
-def _information(law: Law, variance: float) -> float:
+def _information(law: NoiseDistribution, variance: float) -> float:
     """Return the Fisher information about the location of a number observed with noise and a Gaussian spread."""
     r = (math.sqrt(variance) + law.median_abs()) * _GRID
     log, slope, _ = smeared(law, r, np.full(r.size, variance))
@@ -160,12 +160,12 @@ def _information(law: Law, variance: float) -> float:
     return float((density * slope**2).sum() / density.sum())
 
 
-def hunch(inputs: Hand) -> Callable[[], NDArray[np.float64]]:
+def hunch(inputs: StrategyInputs) -> Callable[[], NDArray[np.float64]]:
     """Return log-odds, (n,), of the prior guess at its usual worth; uninformative answers leave it unchanged."""
     return lambda: np.where(inputs.prior() == 0, _HUNCH, -_HUNCH)
 
 
-def _size_apart(inputs: Hand) -> Reveal:
+def _size_apart(inputs: StrategyInputs) -> Reveal:
     """Buy N0 with the first few rows, and query the others with the rest of epsilon."""
     # Every row has the same share of epsilon. Rows of the first batch have more noise, since N0 is paid from it, too:
     # this is modelled as scores nearer to 1/2 with the later rows' noise.
@@ -184,7 +184,7 @@ def _size_apart(inputs: Hand) -> Reveal:
     return decide(later, replace(evidence, rows=rows, gaps=nearer * evidence.gaps))
 
 
-def _either_reading(inputs: Hand) -> Reveal:
+def _either_reading(inputs: StrategyInputs) -> Reveal:
     """Read answers of `recommended`, from noisy counts or randomised response, without knowing which."""
     # The size query, if any, goes into the batch, so that both have one mechanism. Randomised response's answers are
     # the exact gaps of noisy attributes: if some attributes reproduce them, the mechanism is known.
@@ -207,7 +207,7 @@ def _either_reading(inputs: Hand) -> Reveal:
     raise AssertionError("the last reading is taken as it is")
 
 
-def _few_sums(inputs: Hand) -> Reveal:
+def _few_sums(inputs: StrategyInputs) -> Reveal:
     """Choose rows so that the released sums match the strategy's own partition of the people."""
     # Rows of disjoint people do so for cells; for a cube the number of rows is chosen as for one. No size query is
     # sent: a cube's answers reveal the N0 they were computed with, and a ranking of people needs none.
@@ -230,13 +230,13 @@ def _few_sums(inputs: Hand) -> Reveal:
     return decide(inputs, settled(terms, None, H, gaps, size_epsilon=0.0, epsilon=terms.epsilon, rng=inputs.rng))
 
 
-def _cells_max(inputs: Hand) -> int:
+def _cells_max(inputs: StrategyInputs) -> int:
     """Return the most cells into which a batch may cut the people."""
     n, epsilon, limit = inputs.people, inputs.terms.epsilon, inputs.terms.limit
     return max(1, min(n // least_people_within(epsilon, limit), cells_within(max(2, n), epsilon, limit)))
 
 
-def _both_signs(inputs: Hand) -> Reveal:
+def _both_signs(inputs: StrategyInputs) -> Reveal:
     """Return a partition from noisy absolute gaps."""
     # Close to a row with gap g, |g + d v| is (g + d v) times the sign of g. The wrong sign exchanges the groups and
     # their sizes; the sign with the larger likelihood is kept.

@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.decode import STATISTICAL, Decoder, Evidence, l1
+from developer.reveal.decode import STATISTICAL, Decoder, DecoderInputs, l1
 from developer.reveal.decode.ep import settled
 from developer.reveal.decode.likelihood import likelihood
 from developer.reveal.strategies.sizes import alone, group_sizes
-from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
 from fairwall.laws.exposure import one_person
 
 
-def near_base(inputs: Hand) -> NDArray[np.float64]:
+def near_base(inputs: StrategyInputs) -> NDArray[np.float64]:
     """Return h0's scores plus Unif(-b, b), clipped to [0, 1]; (m, n).
 
     Attribute-Reveal with m << n (Algorithm 2): with small bounded noise, as Theorem 3 allows, rows are models that
@@ -24,12 +24,12 @@ def near_base(inputs: Hand) -> NDArray[np.float64]:
     return np.clip(inputs.base() + inputs.rng.uniform(-b, b, (inputs.queries, inputs.people)), 0, 1)
 
 
-def binary(inputs: Hand) -> NDArray[np.float64]:
+def binary(inputs: StrategyInputs) -> NDArray[np.float64]:
     """Return fair coin tosses, (m, n) of 0 and 1: the best of sensing matrices, and the worst of models."""
     return inputs.rng.integers(0, 2, (inputs.queries, inputs.people)).astype(np.float64)
 
 
-def gaussian(inputs: Hand) -> NDArray[np.float64]:
+def gaussian(inputs: StrategyInputs) -> NDArray[np.float64]:
     """Return scores drawn from N(1/2, 1/m), clipped to [0, 1]; (m, n).
 
     Zero-mean entries of variance 1/m are the usual sensing matrix (sections 3.2.1 and 3.2.2), but not scores. Shifted
@@ -39,7 +39,7 @@ def gaussian(inputs: Hand) -> NDArray[np.float64]:
     return np.clip(inputs.rng.normal(0.5, m**-0.5, (m, inputs.people)), 0, 1)
 
 
-def reveal_from_rows(inputs: Hand, rows: Callable[[Hand], NDArray[np.float64]]) -> Reveal:
+def reveal_from_rows(inputs: StrategyInputs, rows: Callable[[StrategyInputs], NDArray[np.float64]]) -> Reveal:
     """Query the sizes, unless they are public, and the gaps of the rows; decode; return the disadvantaged.
 
     ``s = r - v`` is ``1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere; the threshold is in the middle.
@@ -57,11 +57,11 @@ def reveal_from_rows(inputs: Hand, rows: Callable[[Hand], NDArray[np.float64]]) 
         if size_answer is not None:
             n0 = group_sizes(size_answer, inputs.people)[0]
         assert n0 is not None, "public or asked for"
-        evidence = Evidence(H, gaps, n0, inputs.people - n0, rng=inputs.rng)
+        evidence = DecoderInputs(H, gaps, n0, inputs.people - n0, rng=inputs.rng)
     return decide(replace(inputs, decode=decode), evidence)
 
 
-def decide(inputs: Hand, evidence: Evidence) -> Reveal:
+def decide(inputs: StrategyInputs, evidence: DecoderInputs) -> Reveal:
     """Decode with ``inputs.decode``, and once more with the features' likelihood ratios where there are any."""
     decode = inputs.decode or l1.decode
     alone_guess = _split(evidence, decode)
@@ -82,7 +82,7 @@ def decide(inputs: Hand, evidence: Evidence) -> Reveal:
     return replace(both, from_answers=alone_guess.guess, confidence=alone_guess.confidence)
 
 
-def _confidence(inputs: Hand, evidence: Evidence, alone_guess: Reveal) -> NDArray[np.float64]:
+def _confidence(inputs: StrategyInputs, evidence: DecoderInputs, alone_guess: Reveal) -> NDArray[np.float64]:
     """Return the decoded probabilities at even odds, where delta is 0 clipped to what epsilon allows."""
     # The limit is e^(2 epsilon), since N0 is known (`fairwall.laws.exposure`). For noisy attributes the decoded value
     # is the probability that each is true.
@@ -92,12 +92,14 @@ def _confidence(inputs: Hand, evidence: Evidence, alone_guess: Reveal) -> NDArra
     return np.clip(z, 1 - sure, sure) if evidence.noise is None or not inputs.terms.delta else z
 
 
-def settle(inputs: Hand, size_answer: float | None, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
+def settle(
+    inputs: StrategyInputs, size_answer: float | None, H: NDArray[np.float64], gaps: NDArray[np.float64]
+) -> DecoderInputs:
     """Return the evidence at the sizes that all answers make likeliest: the batch's, and the size query's, if any."""
     size_share, share = inputs.terms.shares(len(H))
     return settled(inputs.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=inputs.rng)
 
 
-def _split(evidence: Evidence, decode: Decoder) -> Reveal:
+def _split(evidence: DecoderInputs, decode: Decoder) -> Reveal:
     s = 1 / evidence.n1 - decode(evidence)
     return everyone(s <= 0.5 * (1 / evidence.n1 + 1 / evidence.n0), s)

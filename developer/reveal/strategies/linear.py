@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode import lstsq
-from developer.reveal.decode.decoder import Evidence
-from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from developer.reveal.decode.decoder import DecoderInputs
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
 
 NARROWEST = 1e-3
 """The smallest |1 - 2 h| of a score h that is changed."""
@@ -35,7 +35,7 @@ def counts(n: int) -> range:
     return range(n - 1, n + 1)
 
 
-def play(inputs: Hand) -> Reveal:
+def play(inputs: StrategyInputs) -> Reveal:
     """Solve for v; people with a positive entry are advantaged."""
     n = inputs.people
     if inputs.queries not in counts(n):
@@ -43,7 +43,7 @@ def play(inputs: Hand) -> Reveal:
     H = rows(inputs.base(), inputs.queries)
     gaps = inputs.auditor.gaps(H)
     # The sizes are not known here.
-    v = (inputs.decode or lstsq.decode)(Evidence(np.vstack([H, np.ones(n)]), np.append(gaps, 0), 0, 0))
+    v = (inputs.decode or lstsq.decode)(DecoderInputs(np.vstack([H, np.ones(n)]), np.append(gaps, 0), 0, 0))
     return everyone(v > 0)
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from developer.reveal.decode.meet import meet
 from developer.reveal.strategies.sizes import ask_sizes
-from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
 
 
-def play(inputs: Hand) -> Reveal:
+def play(inputs: StrategyInputs) -> Reveal:
     """Query h0 and find the group that reproduces the answer bit for bit; else the prior guess stands.
 
     It also stands where too many are disadvantaged for a search, see `developer.reveal.decode.meet.is_listable`.

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.strategies.strategy import Hand
+from developer.reveal.strategies.strategy import StrategyInputs
 
 
 class OutOfQueries(Exception):
@@ -13,7 +13,7 @@ class OutOfQueries(Exception):
 class OneByOne:
     """A sender of single rows, up to the strategy's number of queries."""
 
-    def __init__(self, inputs: Hand) -> None:
+    def __init__(self, inputs: StrategyInputs) -> None:
         self._auditor, self._left = inputs.auditor, inputs.queries
 
     def ask(self, row: NDArray[np.float64]) -> float:

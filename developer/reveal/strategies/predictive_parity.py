@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.strategies.one_by_one import OneByOne, OutOfQueries, log_choose
-from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
 
 _WORLDS_MAX = 2**13
 """Most joint numbers of a class's halves that are kept when a cell is added."""
@@ -176,7 +176,7 @@ class _Weighing:
     answers: NDArray[np.float64]
 
 
-def play(inputs: Hand) -> Reveal:
+def play(inputs: StrategyInputs) -> Reveal:
     """Reveal everyone, or as many as the queries allow; the others are guessed by the base model's scores.
 
     Answers must be exact float64: any other answer is read as the nearest possible one, which may be wrong.
@@ -202,7 +202,7 @@ def play(inputs: Hand) -> Reveal:
     return everyone(guess)
 
 
-def _find_out(inputs: Hand, scales: list[_Scale], guess: NDArray[np.bool_]) -> None:
+def _find_out(inputs: StrategyInputs, scales: list[_Scale], guess: NDArray[np.bool_]) -> None:
     assert inputs.labels is not None
     answers = OneByOne(inputs)
 

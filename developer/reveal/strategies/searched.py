@@ -1,7 +1,8 @@
 """Search for the most informative queries under any mechanism that can be simulated on drawn attributes.
 
-A mechanism is a black box here: rows and attributes go in, gaps come out. By default it is what public laws say of the
-mechanism in force. Batches (`Plan`) are tried on simulated people with drawn attributes, so the guess can be scored;
+A mechanism is a black box here: rows and attributes go in, gaps come out. By default it is what public laws say of
+the mechanism in force. Batches (`CoinTossPlan`) are tried on simulated people with drawn attributes, so the guess can
+be scored;
 from the best of a coarse grid on, neighbours are tried while they are better, as QueryCheetah does (Stevanoski, Cretu,
 de Montjoye 2024). The search sends no query. The distribution of the answers' errors under a plan is measured too,
 whatever its source. `best` is a contender: a plan is played only if it beats `best` on fresh draws by more than chance
@@ -18,14 +19,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.decode import Evidence, ep
+from developer.reveal.decode import DecoderInputs, ep
 from developer.reveal.decode import best as decoder
 from developer.reveal.decode.few_sums import usual_size
 from developer.reveal.decode.likelihood import law_of
 from developer.reveal.strategies import best
 from developer.reveal.strategies.compressed import decide
-from developer.reveal.strategies.strategy import SIGNED, Hand, Reveal, Terms
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
+from developer.reveal.strategies.strategy import SIGNED, PublicTerms, Reveal, StrategyInputs
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
 
 Simulate = Callable[[NDArray[np.float64], NDArray[np.bool_], np.random.Generator], NDArray[np.float64]]
 """A function from rows, (m, n), the disadvantaged, (n,), and a random generator to the mechanism's gaps, (m,)."""
@@ -39,24 +40,24 @@ _CHANCE = 2.5
 
 
 @dataclass(frozen=True)
-class Plan:
+class CoinTossPlan:
     """A batch of coin-toss rows, each queried `repeats` times, with a share of scores at the upper end."""
 
     rows: int
     repeats: int
     share: float = 0.5
 
-    def neighbours(self, most: int) -> Iterator[Plan]:
+    def neighbours(self, most: int) -> Iterator[CoinTossPlan]:
         """Yield the plans one step away with at most `most` queries."""
         for rows, repeats in ((2, 1), (0.7, 1), (1.4, 1), (1, 2), (1, 0.5), (0.5, 2), (0.7, 1.5), (1.4, 0.7)):
-            plan = Plan(max(1, round(self.rows * rows)), max(1, round(self.repeats * repeats)), self.share)
+            plan = CoinTossPlan(max(1, round(self.rows * rows)), max(1, round(self.repeats * repeats)), self.share)
             if plan != self and plan.rows * plan.repeats <= most:
                 yield plan
         yield replace(self, share=0.25 if self.share == 0.5 else 0.5)
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class SimulatedAuditor:
     """An auditor whose people are simulated."""
 
     simulate: Simulate
@@ -80,7 +81,7 @@ class Drawn:
         return float(answers[0]), answers[1:]
 
 
-def play(inputs: Hand, simulate: Simulate | None = None) -> Reveal:
+def play(inputs: StrategyInputs, simulate: Simulate | None = None) -> Reveal:
     """Play the best plan found, or `best`.
 
     Where N0 is not public a usual one is assumed, and no size query is sent. `simulate` is the mechanism; None for its
@@ -98,7 +99,7 @@ def play(inputs: Hand, simulate: Simulate | None = None) -> Reveal:
     return _asked(own, plan, law)
 
 
-def by_law(terms: Terms) -> Simulate | None:
+def by_law(terms: PublicTerms) -> Simulate | None:
     """Return a simulation of the mechanism in force by its public law; None where no law of a gap's error suffices."""
     if math.isinf(terms.epsilon) or terms.metric not in SIGNED or terms.noise_on not in ("gaps", "sums"):
         return None
@@ -111,11 +112,11 @@ def by_law(terms: Terms) -> Simulate | None:
     return simulate
 
 
-def _found(inputs: Hand, simulate: Simulate) -> Plan | None:
+def _found(inputs: StrategyInputs, simulate: Simulate) -> CoinTossPlan | None:
     """Return the best plan of the search, or None where `best` does as well."""
     most = min(inputs.queries, 4 * inputs.people)
     grid = {
-        Plan(rows, repeats)
+        CoinTossPlan(rows, repeats)
         for rows in np.unique(np.geomspace(1, min(most, inputs.people), 7).astype(int)).tolist()
         for repeats in {1, most // rows}
     }
@@ -131,7 +132,7 @@ def _found(inputs: Hand, simulate: Simulate) -> Plan | None:
     return top if gain.mean() > _CHANCE * gain.std() / math.sqrt(_FINAL) + 1 else None
 
 
-def _score(inputs: Hand, plan: Plan | None, simulate: Simulate, games: int) -> NDArray[np.float64]:
+def _score(inputs: StrategyInputs, plan: CoinTossPlan | None, simulate: Simulate, games: int) -> NDArray[np.float64]:
     """Return balanced accuracies in percent, (games,), of a plan, or of `best`, on simulated people."""
     law, scores = None if plan is None else _measured(inputs, plan, simulate), []
     for auditor, rng in itertools.islice(_draws(inputs, simulate), games):
@@ -142,18 +143,18 @@ def _score(inputs: Hand, plan: Plan | None, simulate: Simulate, games: int) -> N
     return np.array(scores)
 
 
-def _draws(inputs: Hand, simulate: Simulate) -> Iterator[tuple[Drawn, np.random.Generator]]:
+def _draws(inputs: StrategyInputs, simulate: Simulate) -> Iterator[tuple[SimulatedAuditor, np.random.Generator]]:
     """Yield auditors and generators, the same for every plan."""
     for seed in itertools.count():
         rng = np.random.default_rng(seed)
-        yield Drawn(simulate, rng.permutation(inputs.people) < _size(inputs), rng), rng
+        yield SimulatedAuditor(simulate, rng.permutation(inputs.people) < _size(inputs), rng), rng
 
 
-def _size(inputs: Hand) -> int:
+def _size(inputs: StrategyInputs) -> int:
     return usual_size(inputs.people) if inputs.terms.n0 is None else inputs.terms.n0
 
 
-def _batch(inputs: Hand, plan: Plan) -> NDArray[np.float64]:
+def _batch(inputs: StrategyInputs, plan: CoinTossPlan) -> NDArray[np.float64]:
     low, high = (
         np.maximum(inputs.base() - inputs.perturbation, 0.0),
         np.minimum(inputs.base() + inputs.perturbation, 1.0),
@@ -161,20 +162,20 @@ def _batch(inputs: Hand, plan: Plan) -> NDArray[np.float64]:
     return np.where(inputs.rng.random((plan.rows, inputs.people)) < plan.share, high, low)
 
 
-def _averaged(inputs: Hand, plan: Plan, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _averaged(inputs: StrategyInputs, plan: CoinTossPlan, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Query every row `repeats` times in one batch, and return the averages."""
     answers: NDArray[np.float64] = inputs.auditor.gaps(np.repeat(rows, plan.repeats, axis=0)).reshape(plan.rows, -1)
     averages: NDArray[np.float64] = answers.mean(axis=1) if plan.repeats < 3 else np.median(answers, axis=1)
     return averages
 
 
-def _asked(inputs: Hand, plan: Plan, law: Law) -> Reveal:
+def _asked(inputs: StrategyInputs, plan: CoinTossPlan, law: NoiseDistribution) -> Reveal:
     rows, n0 = _batch(inputs, plan), _size(inputs)
     gaps = _averaged(inputs, plan, rows)
-    return decide(inputs, Evidence(rows, gaps, n0, inputs.people - n0, law, rng=inputs.rng))
+    return decide(inputs, DecoderInputs(rows, gaps, n0, inputs.people - n0, law, rng=inputs.rng))
 
 
-def _measured(inputs: Hand, plan: Plan, simulate: Simulate) -> Law:
+def _measured(inputs: StrategyInputs, plan: CoinTossPlan, simulate: Simulate) -> NoiseDistribution:
     """Return the likeliest error distribution among those with the simulated errors' median."""
     errors = []
     for auditor, rng in itertools.islice(_draws(inputs, simulate), 4):
@@ -184,6 +185,6 @@ def _measured(inputs: Hand, plan: Plan, simulate: Simulate) -> Law:
         errors.append(_averaged(own, plan, rows) - exact)
     found = np.concatenate(errors)
     median = max(float(np.median(np.abs(found))), 1e-9)
-    kinds: tuple[Callable[[float], Law], ...] = (Gaussian, Laplace, Cauchy, Uniform)
+    kinds: tuple[Callable[[float], NoiseDistribution], ...] = (Gaussian, Laplace, Cauchy, Uniform)
     laws = [kind(median / kind(1.0).median_abs()) for kind in kinds]
     return max(laws, key=lambda law: float(np.asarray(law.log_density(found)).sum()))

@@ -3,10 +3,10 @@
 import numpy as np
 
 from developer.reveal.strategies.sizes import alone
-from developer.reveal.strategies.strategy import Hand, Reveal, aimed
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs, aimed
 
 
-def play(inputs: Hand) -> Reveal:
+def play(inputs: StrategyInputs) -> Reveal:
     """Read the target's attribute off the sign of one gap.
 
     A model that accepts the target alone has the gap ``1/N1`` if the target is advantaged and ``-1/N0`` if not.
@@ -15,7 +15,7 @@ def play(inputs: Hand) -> Reveal:
     return aimed(inputs, gap > 0)
 
 
-def play_pair(inputs: Hand) -> Reveal:
+def play_pair(inputs: StrategyInputs) -> Reveal:
     """Read the target's attribute off the sign of the difference of two gaps, of realistic models.
 
     h1 is the base model's decision and h2 the same but for the target, so that

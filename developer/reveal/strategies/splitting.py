@@ -26,7 +26,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.strategies.strategy import Hand, Reveal
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs
 from developer.reveal.strategies.sums import Digit, Layout, Sums
 
 TAIL = 2.0**-42
@@ -67,7 +67,7 @@ Pieces = list[Group]
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class GroupQuery:
     """A query about a group: its digits, the reading of its answer (None for an invalid one), and its bits."""
 
     digits: tuple[Digit, ...]
@@ -75,7 +75,7 @@ class Cut:
     told: float = 0.0
 
 
-def play(inputs: Hand) -> Reveal:
+def play(inputs: StrategyInputs) -> Reveal:
     """Reveal everyone with at most ``inputs.queries`` queries."""
     sums = Sums(inputs)
     share = np.full(inputs.people, np.nan)
@@ -119,7 +119,7 @@ def play(inputs: Hand) -> Reveal:
     return sums.reveal(share)
 
 
-Choice = tuple[Layout, list[Cut], list[Group]]
+Choice = tuple[Layout, list[GroupQuery], list[Group]]
 """A row, its cuts, and the groups that it leaves whole."""
 
 
@@ -133,7 +133,7 @@ def opening(sums: Sums, people: NDArray[np.intp]) -> Choice | None:
     def read(values: Sequence[int]) -> Pieces | None:
         return _by_count([*(digit.people for digit in digits), people[len(digits) :]], values, sums.n0 or 0)
 
-    return layout, [Cut(tuple(digits), read)], []
+    return layout, [GroupQuery(tuple(digits), read)], []
 
 
 def choose(sums: Sums, groups: list[Group], rng: np.random.Generator) -> Choice | None:
@@ -176,7 +176,7 @@ def _order(sums: Sums, groups: list[Group], rng: np.random.Generator | None) -> 
 
 
 def _filled(sums: Sums, order: list[Group]) -> Choice | None:
-    cuts: dict[int, Cut] = {}
+    cuts: dict[int, GroupQuery] = {}
     best: Layout | None = None
     limit, wide = math.inf, sums.wide
     for position, group in enumerate(order):
@@ -201,7 +201,7 @@ def _filled(sums: Sums, order: list[Group]) -> Choice | None:
     return best, list(cuts.values()), others
 
 
-def _refine(sums: Sums, groups: list[Group], cuts: dict[int, Cut], best: Layout) -> Layout:
+def _refine(sums: Sums, groups: list[Group], cuts: dict[int, GroupQuery], best: Layout) -> Layout:
     plans = [parts_of(group.size, group.k) for group in groups]
     numbers = [len(cut.digits) + 1 for _, cut in sorted(cuts.items())]
     heap = [
@@ -224,7 +224,7 @@ def _refine(sums: Sums, groups: list[Group], cuts: dict[int, Cut], best: Layout)
     return best
 
 
-def _options(group: Group, wide: NDArray[np.bool_]) -> list[Cut]:
+def _options(group: Group, wide: NDArray[np.bool_]) -> list[GroupQuery]:
     """Return the cuts worth trying, the best first."""
     g, k = group.size, group.k
     if min(k, g - k) == 1:
@@ -241,24 +241,24 @@ def _options(group: Group, wide: NDArray[np.bool_]) -> list[Cut]:
     return options + [by_count(group, parts(g, few, 2)) for few in (3, 1) if few < least]
 
 
-def by_width(group: Group, wide: NDArray[np.bool_]) -> Cut:
+def by_width(group: Group, wide: NDArray[np.bool_]) -> GroupQuery:
     """Cut into the people who may weigh much and the others."""
     pieces = [group.people[wide], group.people[~wide]]
     low, high = max(0, group.k - pieces[1].size), min(group.k, pieces[0].size)
     digit = Digit(pieces[0], np.ones(pieces[0].size, np.int64), low, high)
-    return Cut(
+    return GroupQuery(
         (digit,), lambda counts: _by_count(pieces, counts, group.k), count_bits(group.size, group.k, pieces[0].size)
     )
 
 
-def final(group: Group) -> Cut | None:
+def final(group: Group) -> GroupQuery | None:
     """Return the cut that ends a group, or None for groups too large."""
     if min(group.k, group.size - group.k) == 1:
         return by_index(group, group.size)
     return by_subset(group)
 
 
-def by_count(group: Group, sizes: Sequence[int]) -> Cut:
+def by_count(group: Group, sizes: Sequence[int]) -> GroupQuery:
     """Cut into parts of these sizes, with a digit for each but the last."""
     pieces = np.split(group.people, np.cumsum(sizes)[:-1])
     digits, told = [], 0.0
@@ -266,7 +266,7 @@ def by_count(group: Group, sizes: Sequence[int]) -> Cut:
         low, high = count_range(group.size, group.k, piece.size)
         digits.append(Digit(piece, np.ones(piece.size, np.int64), low, high))
         told += count_bits(group.size, group.k, piece.size)
-    return Cut(tuple(digits), lambda counts: _by_count(pieces, counts, group.k), told)
+    return GroupQuery(tuple(digits), lambda counts: _by_count(pieces, counts, group.k), told)
 
 
 def _by_count(pieces: Sequence[NDArray[np.intp]], counts: Sequence[int], k: int) -> Pieces | None:
@@ -276,7 +276,7 @@ def _by_count(pieces: Sequence[NDArray[np.intp]], counts: Sequence[int], k: int)
     return [Group(piece, count) for count, piece in zip(ks, pieces, strict=True) if piece.size]
 
 
-def by_index(group: Group, number: int) -> Cut:
+def by_index(group: Group, number: int) -> GroupQuery:
     """Cut a group in which one person differs into `number` parts, and find that person's part."""
     pieces = np.array_split(group.people, number)
     weights = np.repeat(np.arange(number), [piece.size for piece in pieces])
@@ -290,10 +290,10 @@ def by_index(group: Group, number: int) -> Cut:
         ks = [int(i == where) if only else piece.size - int(i == where) for i, piece in enumerate(pieces)]
         return [Group(piece, k) for piece, k in zip(pieces, ks, strict=True)]
 
-    return Cut((Digit(group.people, weights, low, high),), read, math.log2(number))
+    return GroupQuery((Digit(group.people, weights, low, high),), read, math.log2(number))
 
 
-def by_subset(group: Group) -> Cut | None:
+def by_subset(group: Group) -> GroupQuery | None:
     """Identify all people of a group at once; None for groups too large."""
     g, k = group.size, group.k
     fewer = min(k, g - k)
@@ -312,7 +312,7 @@ def by_subset(group: Group) -> Cut | None:
         disadvantaged = inside if k == fewer else ~inside
         return [Group(group.people[disadvantaged], k), Group(group.people[~disadvantaged], 0)]
 
-    return Cut((Digit(group.people, weights, *sums),), read, entropy(g, k))
+    return GroupQuery((Digit(group.people, weights, *sums),), read, entropy(g, k))
 
 
 @cache

@@ -66,7 +66,7 @@ PRECISION = Metrics(lambda metric: metric.binary)
 
 
 @dataclass(frozen=True)
-class Terms:
+class PublicTerms:
     """The public facts about the answers.
 
     Attributes
@@ -116,7 +116,7 @@ class Auditor(Protocol):
         ...
 
     def size(self, row: NDArray[np.float64]) -> float:
-        """Send the size query (Remark 4) and return the gap of one row, (n,) in [0, 1]; only if `Terms.n0` is None."""
+        """Send the size query (Remark 4) of one row, (n,) in [0, 1], and return its gap; only where n0 is unknown."""
         ...
 
     def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -129,7 +129,7 @@ class Auditor(Protocol):
 
 
 @dataclass(frozen=True)
-class Hand:
+class StrategyInputs:
     """The inputs of a strategy.
 
     Attributes
@@ -156,7 +156,7 @@ class Hand:
     perturbation: float = 0.1
     decode: Decoder | None = None
     target: int = 0
-    terms: Terms = Terms()
+    terms: PublicTerms = PublicTerms()
     llr: Callable[[], NDArray[np.float64]] | None = None
     labels: NDArray[np.uint8] | None = None
 
@@ -203,7 +203,7 @@ class Strategy:
     """
 
     name: str
-    play: Callable[[Hand], Reveal]
+    play: Callable[[StrategyInputs], Reveal]
     counts: Callable[[int], range] = lambda _: range(1, sys.maxsize)
     metrics: Set[str] = SIGNED
     decoders: tuple[str, ...] = ()
@@ -215,7 +215,7 @@ class Strategy:
     perturbation: float = 1.0
 
 
-def aimed(inputs: Hand, advantaged: bool) -> Reveal:
+def aimed(inputs: StrategyInputs, advantaged: bool) -> Reveal:
     """Return a result about the target alone."""
     guess = inputs.prior().astype(np.uint8)
     guess[inputs.target] = advantaged

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from developer.reveal.strategies.precision import PRECISIONS, error, possible
 from developer.reveal.strategies.sizes import alone
-from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
 from fairwall.laws.metric import find_metric
 from fairwall.laws.precision import Precision
 
@@ -113,7 +113,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class World:
+class PossibleSums:
     """A hypothesis: the size of the group summed over, and the sum of its coarse parts (None where unknown)."""
 
     n0: int
@@ -123,7 +123,7 @@ class World:
 class Sums:
     """A sender of rows of digits, which keeps the possible sizes, signs and precisions."""
 
-    def __init__(self, inputs: Hand) -> None:
+    def __init__(self, inputs: StrategyInputs) -> None:
         self._hand = inputs
         self.people = inputs.people
         self.left = inputs.queries
@@ -172,16 +172,16 @@ class Sums:
         # The row then lies between h0 - 2^-G (or 1 - width) and h0 + width.
         return G, nothing + width, np.minimum(np.floor(base).astype(np.int64), 2**G - width)
 
-    def _worlds(self) -> tuple[World, ...]:
+    def _worlds(self) -> tuple[PossibleSums, ...]:
         n, told = self.people, self._hand.terms.n0
         if n < 2 or (self.near and not self._width.all()):
             return ()
         known = None if self.near else 0
         if told is not None:
             sizes = sorted({told, n - told}) if self.absolute else [told]
-            return tuple(World(size, known) for size in sizes if 0 < size < n)
+            return tuple(PossibleSums(size, known) for size in sizes if 0 < size < n)
         if self.near:
-            return tuple(World(size, known) for size in range(1, n))
+            return tuple(PossibleSums(size, known) for size in range(1, n))
         gap = self._hand.auditor.size(alone(n, 0))
         if not self._listen(gap):
             return ()
@@ -193,7 +193,7 @@ class Sums:
         right = fits if self.absolute or gap >= -bound.max() else np.zeros_like(fits)
         other = fits if not self.absolute and gap <= bound.max() else np.zeros_like(fits)
         sizes = sorted({*(n - own[right]).tolist(), *own[other].tolist()})
-        return tuple(World(size, known) for size in sizes)
+        return tuple(PossibleSums(size, known) for size in sizes)
 
     def _listen(self, answer: float) -> bool:
         """Narrow the possible precisions by an answer's digits."""
@@ -417,7 +417,7 @@ class Sums:
         if answer is None:
             return None
         tolerances, either = self._tolerances(layout, total)
-        found: dict[World, list[list[int]]] = {}
+        found: dict[PossibleSums, list[list[int]]] = {}
         for world, tolerance, both in zip(self.worlds, tolerances.tolist(), either.tolist(), strict=True):
             for sign in self._signs(world, layout, total, both=both):
                 for reading in self._readings(world, layout, total, sign * Fraction(answer), tolerance):
@@ -438,19 +438,19 @@ class Sums:
             self._coarse_exponent, self._width, self._coarse = finer
             self._peaks.clear()
             self._coarse_total = int(self._coarse.sum())
-            self.worlds = tuple(World(world.n0, None) for world in self.worlds)
+            self.worlds = tuple(PossibleSums(world.n0, None) for world in self.worlds)
 
-    def _settle(self, worlds: tuple[World, ...]) -> None:
+    def _settle(self, worlds: tuple[PossibleSums, ...]) -> None:
         """Keep the worlds that are still possible after a row that could not be read."""
         before = len(self.worlds)
         if not self._named:
             # The choice of alpha held for this row alone.
             sizes = sorted({size for world in worlds for size in (world.n0, self.people - world.n0)})
-            worlds = tuple(World(size, None) for size in sizes)
+            worlds = tuple(PossibleSums(size, None) for size in sizes)
         # Two readings of C for one size are worth no more than none.
         different = dict.fromkeys(world.n0 for world in worlds)
         if len(different) < len(worlds) or any(world.coarse is None for world in worlds):
-            worlds = tuple(World(size, None) for size in different)
+            worlds = tuple(PossibleSums(size, None) for size in different)
         if len(worlds) < before:
             self._fruitless = self._need = 0
         else:
@@ -458,7 +458,7 @@ class Sums:
             self._need = min(self._need, 1)
         self.worlds = worlds
 
-    def _signs(self, world: World, layout: Layout, total: Fraction, both: bool) -> tuple[int, ...]:
+    def _signs(self, world: PossibleSums, layout: Layout, total: Fraction, both: bool) -> tuple[int, ...]:
         if both:
             return (1, -1)
         if not self.absolute or not self.near or not self._named or world.coarse is None:
@@ -468,8 +468,8 @@ class Sums:
         return (1,) if 2 * total * world.n0 >= x * self.people else (-1,)
 
     def _readings(
-        self, world: World, layout: Layout, total: Fraction, gap: Fraction, tolerance: float
-    ) -> list[tuple[World, list[int]]]:
+        self, world: PossibleSums, layout: Layout, total: Fraction, gap: Fraction, tolerance: float
+    ) -> list[tuple[PossibleSums, list[int]]]:
         """Return the readings of an answer in a world: none if impossible, two or more if the answer is too coarse."""
         n, n0 = self.people, world.n0
         shift = layout.exponent - self._coarse_exponent
@@ -500,7 +500,7 @@ class Sums:
             if value >= digit.radix:
                 return []
             values.append(value + digit.low)
-        return [(World(n0, coarse), values)] if rest == 0 else []
+        return [(PossibleSums(n0, coarse), values)] if rest == 0 else []
 
     def probe(self) -> None:
         """Query a random row that reveals N0 alone: drop the sizes for which x is no whole number."""

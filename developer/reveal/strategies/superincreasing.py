@@ -6,13 +6,13 @@ about 50 people in a float64. The last people follow from the number of the disa
 
 import numpy as np
 
-from developer.reveal.strategies.strategy import Hand, Reveal
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs
 from developer.reveal.strategies.sums import Sums
 
 LONGEST_BLOCK = 53
 
 
-def play(inputs: Hand) -> Reveal:
+def play(inputs: StrategyInputs) -> Reveal:
     """Reveal everyone, block by block, with at most ``inputs.queries`` queries."""
     sums = Sums(inputs)
     share = np.full(inputs.people, np.nan)

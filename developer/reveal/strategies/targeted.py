@@ -27,20 +27,20 @@ from numpy.typing import NDArray
 
 from developer.reveal.decode.likelihood import law_of, size_prior
 from developer.reveal.strategies.sizes import alone
-from developer.reveal.strategies.strategy import Hand, Reveal, Terms, aimed
+from developer.reveal.strategies.strategy import PublicTerms, Reveal, StrategyInputs, aimed
 
 _BY_SIGN = ("nothing", "attributes", "any", "choices")
 """Noise types whose answers are read by their sign alone; choices, for example, tell nothing about the target."""
 
 
-def play(inputs: Hand) -> Reveal:
+def play(inputs: StrategyInputs) -> Reveal:
     """Query the target alone, m times in one batch, and weigh the answers."""
     gaps = inputs.auditor.gaps(np.tile(alone(inputs.people, inputs.target), (inputs.queries, 1)))
     own = 0.0 if inputs.llr is None else float(inputs.llr()[inputs.target])
     return aimed(inputs, ratio(gaps, inputs.people, inputs.terms) + own <= 0)
 
 
-def ratio(gaps: NDArray[np.float64], n: int, terms: Terms) -> float:
+def ratio(gaps: NDArray[np.float64], n: int, terms: PublicTerms) -> float:
     """Return the log-odds that the target, one of n people, is disadvantaged, from the answers and the sizes alone.
 
     The gaps, (m,), are m answers in one batch, which spent all of epsilon, about the row that accepts the target alone.

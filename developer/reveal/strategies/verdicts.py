@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.strategies.one_by_one import OneByOne, OutOfQueries, log_choose
-from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
 
 THRESHOLD = 0.1
 """The default of the limit that audits publish."""
@@ -85,7 +85,7 @@ class _Known:
     parts: tuple[_Open, ...] = ()
 
 
-def play(inputs: Hand, threshold: float = THRESHOLD) -> Reveal:
+def play(inputs: StrategyInputs, threshold: float = THRESHOLD) -> Reveal:
     """Partition everyone, or as many as the queries allow; the others are guessed by the base model's scores."""
     if not threshold > 0:
         raise ValueError("verdicts are calibrated at a limit above 0")
@@ -97,7 +97,7 @@ def play(inputs: Hand, threshold: float = THRESHOLD) -> Reveal:
     return _guess(inputs, known)
 
 
-def _find_out(inputs: Hand, threshold: float, known: _Known) -> None:
+def _find_out(inputs: StrategyInputs, threshold: float, known: _Known) -> None:
     n, verdicts = inputs.people, OneByOne(inputs)
 
     def fails(row: NDArray[np.float64]) -> bool:
@@ -125,7 +125,7 @@ def _find_out(inputs: Hand, threshold: float, known: _Known) -> None:
     _search(known, accepted, window, second)
 
 
-def _calibrated(inputs: Hand, fails: _Fails, threshold: float) -> tuple[NDArray[np.float64], int, int]:
+def _calibrated(inputs: StrategyInputs, fails: _Fails, threshold: float) -> tuple[NDArray[np.float64], int, int]:
     """Return a 0/1 row whose gap is above the limit, the size of M, and the number of M accepted (steps 1 to 3)."""
     for row in _halves(inputs):
         if fails(row):
@@ -134,7 +134,7 @@ def _calibrated(inputs: Hand, fails: _Fails, threshold: float) -> tuple[NDArray[
     raise AssertionError("there is always another half")
 
 
-def _halves(inputs: Hand) -> Iterator[NDArray[np.float64]]:
+def _halves(inputs: StrategyInputs) -> Iterator[NDArray[np.float64]]:
     n = inputs.people
     coprime = min((t for t in range(1, n) if math.gcd(t, n) == 1), key=lambda t: abs(2 * t - n))
     orders = [np.argsort(-inputs.base(), kind="stable")]
@@ -258,7 +258,7 @@ def _prefix(rank: int, worlds: int, people: int, of_m: int, length: int) -> tupl
     return bits, least, worlds
 
 
-def _guess(inputs: Hand, known: _Known) -> Reveal:
+def _guess(inputs: StrategyInputs, known: _Known) -> Reveal:
     if not known.n_m:
         return replace(everyone(inputs.prior() == 1), polarity_known=False)
     n, scores, in_m = inputs.people, inputs.base(), known.in_m == 1

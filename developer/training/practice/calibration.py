@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.training.practice.histogram import MIDDLES, train_and_count
-from developer.training.practice.practice import Practised, Task, at_half
+from developer.training.practice.practice import PracticeTask, Practised, at_half
 from fairwall.errors import UserError
 from fairwall.learning.ensemble import Ensemble
 
@@ -49,7 +49,7 @@ class Calibrated:
         return at_half(np.where(protected == 1, second, first))
 
 
-def train(task: Task) -> Practised:
+def train(task: PracticeTask) -> Practised:
     """Train by DP-SGD, then calibrate: by group where groups are held."""
     groups = None if task.protected is None else task.groups()
     done = train_and_count(task, groups)

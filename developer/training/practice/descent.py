@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from developer.training.model import Budget, People, Spent, Step
-from developer.training.practice.practice import Halved, Practised, Task
+from developer.training.model import TrainingBudget, TrainingPromise, TrainingSet, TrainingStep
+from developer.training.practice.practice import Halved, PracticeTask, Practised
 from fairwall.errors import UserError
 from fairwall.learning.batches import OVERFLOW, Batches, Poisson
 from fairwall.learning.ensemble import Ensemble
@@ -53,14 +53,14 @@ class Descent:
         return epsilon_spent(self.noise, self.delta - self.strata * OVERFLOW, rate, self.recipe.steps, release_cost)
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> TrainingPromise:
         """The guarantee of the steps and the other releases together."""
-        return Spent(self.epsilon(), self.delta)
+        return TrainingPromise(self.epsilon(), self.delta)
 
     @property
-    def step(self) -> Step:
+    def step(self) -> TrainingStep:
         """The cost of the steps alone."""
-        return Step(self.named, self.epsilon(release_cost=0.0), self.delta)
+        return TrainingStep(self.named, self.epsilon(release_cost=0.0), self.delta)
 
     @property
     def named(self) -> str:
@@ -69,7 +69,7 @@ class Descent:
 
     def fit(
         self,
-        people: People,
+        people: TrainingSet,
         seed: int,
         plan: Batches | None = None,
         *,
@@ -83,12 +83,12 @@ class Descent:
 
 
 def descent(
-    task: Task,
+    task: PracticeTask,
     *,
     release_cost: float = 0.0,
     recipe: Recipe | None = None,
     rows: int | None = None,
-    budget: Budget | None = None,
+    budget: TrainingBudget | None = None,
     often: float = 1.0,
     strata: int = 1,
 ) -> Descent:
@@ -116,13 +116,13 @@ def descent(
     return Descent(recipe, rate, noise, settings.clip, release_cost, budget.delta, strata)
 
 
-def plain(task: Task) -> Practised:
+def plain(task: PracticeTask) -> Practised:
     """Train by DP-SGD, and decide at 1/2: the baseline of every practice."""
     steps = descent(task)
     return Practised(Halved(steps.fit(task.people, task.seed)), (steps.step,), steps.spent)
 
 
-def adaptive_clipping(task: Task) -> Practised:
+def adaptive_clipping(task: PracticeTask) -> Practised:
     """Train with a clipping norm that starts at the task's and adapts with each step ([SD], VII-D).
 
     The clipping norm follows the median of the gradients' norms (Andrew, Thakkar, McMahan, Ramaswamy, NeurIPS 2021). A
@@ -134,7 +134,7 @@ def adaptive_clipping(task: Task) -> Practised:
     return Practised(Halved(steps.fit(task.people, task.seed, adaptive=True)), (step,), steps.spent)
 
 
-def subsampling(task: Task) -> Practised:
+def subsampling(task: PracticeTask) -> Practised:
     """Train in many small batches, instead of few large ones: privacy amplified by subsampling ([SD], VII-B).
 
     A step that reads a row with probability q at noise z costs the row about q times what it would cost at q = 1; the

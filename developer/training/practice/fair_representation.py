@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.groups import GroupSums, held_sums
-from developer.training.model import People, Step
+from developer.training.groups import GroupAdder, held_sums
+from developer.training.model import TrainingSet, TrainingStep
 from developer.training.practice.descent import descent
-from developer.training.practice.practice import Halved, Practised, Task
+from developer.training.practice.practice import Halved, PracticeTask, Practised
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 
 
@@ -48,7 +48,7 @@ class Represented(Halved):
         return super().scores(self.representation(features))
 
 
-def train(task: Task) -> Practised:
+def train(task: PracticeTask) -> Practised:
     """Represent the rows, then train by DP-SGD."""
     budget, sums = task.budget, task.sums
     if sums is None:
@@ -56,13 +56,13 @@ def train(task: Task) -> Practised:
         sums = held_sums(task.groups(), multiplier, np.random.default_rng([task.seed, 1]))
     steps = descent(task, release_cost=sums.cost)
     representation = learn(task.people.features, task.columns, sums)
-    people = People(representation(task.people.features), task.people.labels)
+    people = TrainingSet(representation(task.people.features), task.people.labels)
     network = steps.fit(people, task.seed)
-    step = Step("noisy sum of rows by group", gaussian_epsilon(sums.multiplier, budget.delta), budget.delta)
+    step = TrainingStep("noisy sum of rows by group", gaussian_epsilon(sums.multiplier, budget.delta), budget.delta)
     return Practised(Represented(network, representation), (step, steps.step), steps.spent)
 
 
-def learn(features: NDArray[np.float64], columns: tuple[str, ...], sums: GroupSums) -> Representation:
+def learn(features: NDArray[np.float64], columns: tuple[str, ...], sums: GroupAdder) -> Representation:
     """Return the representation without the direction in which the groups' means differ.
 
     The norm is about that of an ordinary row: standardised numbers and one-hot columns each add 1 to its square.

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.model import Spent, Step
+from developer.training.model import TrainingPromise, TrainingStep
 from developer.training.practice.descent import descent
-from developer.training.practice.practice import Task
+from developer.training.practice.practice import PracticeTask
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.learning.ensemble import Ensemble
 
@@ -41,16 +41,16 @@ def tell(counts: NDArray[np.float64], multiplier: float, rng: np.random.Generato
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class ScoreHistogram:
     """A private network, its scores' counts, (1 or 2 groups, 2, BINS) and at least 0, and the cost of both together."""
 
     network: Ensemble
     counts: NDArray[np.float64]
-    steps: tuple[Step, ...]
-    spent: Spent
+    steps: tuple[TrainingStep, ...]
+    spent: TrainingPromise
 
 
-def train_and_count(task: Task, groups: NDArray[np.uint8] | None) -> Counted:
+def train_and_count(task: PracticeTask, groups: NDArray[np.uint8] | None) -> ScoreHistogram:
     """Train by DP-SGD, and count the scores: of public rows exactly where there are any, else of private ones.
 
     `groups` are the private rows', to count by group; public rows are then used only if their groups are known.
@@ -60,7 +60,7 @@ def train_and_count(task: Task, groups: NDArray[np.uint8] | None) -> Counted:
         steps = descent(task)
         network = steps.fit(task.people, task.seed)
         theirs = None if groups is None else task.public_protected
-        return Counted(
+        return ScoreHistogram(
             network, count(network.scores(public.features)[0], public.labels, theirs), (steps.step,), steps.spent
         )
     multiplier = gaussian_multiplier(budget.statistics * budget.epsilon, budget.delta)
@@ -68,6 +68,6 @@ def train_and_count(task: Task, groups: NDArray[np.uint8] | None) -> Counted:
     network = steps.fit(task.people, task.seed)
     exact = count(network.scores(task.people.features)[0], task.people.labels, groups)
     by = "label" if groups is None else "group and label"
-    step = Step(f"noisy histogram of scores by {by}", gaussian_epsilon(multiplier, budget.delta), budget.delta)
+    step = TrainingStep(f"noisy histogram of scores by {by}", gaussian_epsilon(multiplier, budget.delta), budget.delta)
     told = tell(exact, multiplier, np.random.default_rng([task.seed, 1]))
-    return Counted(network, told, (steps.step, step), steps.spent)
+    return ScoreHistogram(network, told, (steps.step, step), steps.spent)

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.groups import GroupSums, require_both
-from developer.training.model import Budget, People, Spent, Step
+from developer.training.groups import GroupAdder, require_both
+from developer.training.model import TrainingBudget, TrainingPromise, TrainingSet, TrainingStep
 from developer.training.network import Network
 from fairwall.errors import UserError
 from fairwall.learning.ensemble import Ensemble
@@ -53,7 +53,7 @@ def at_half(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class PracticeTask:
     """The inputs of a practice.
 
     Attributes
@@ -67,13 +67,13 @@ class Task:
     columns : d names of features, ``column=value`` for one-hot ones.
     """
 
-    people: People
+    people: TrainingSet
     seed: int
-    budget: Budget
+    budget: TrainingBudget
     settings: Network
     protected: NDArray[np.uint8] | None = None
-    public: People | None = None
-    sums: GroupSums | None = None
+    public: TrainingSet | None = None
+    sums: GroupAdder | None = None
     columns: tuple[str, ...] = ()
     public_protected: NDArray[np.uint8] | None = None
 
@@ -103,16 +103,16 @@ class Practised:
     """
 
     model: Decider
-    steps: tuple[Step, ...]
-    spent: Spent
-    by_group: tuple[Spent, Spent] | None = None
+    steps: tuple[TrainingStep, ...]
+    spent: TrainingPromise
+    by_group: tuple[TrainingPromise, TrainingPromise] | None = None
 
 
 @dataclass(frozen=True)
-class Practice:
+class TrainingPractice:
     """A practice of section VII of [SD], its trade-off, and whether it needs every row's group or public rows."""
 
-    train: Callable[[Task], Practised]
+    train: Callable[[PracticeTask], Practised]
     title: str
     trades: str
     groups: bool = False

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from developer.training.practice.descent import descent
-from developer.training.practice.practice import Halved, Practised, Task
+from developer.training.practice.practice import Halved, PracticeTask, Practised
 from fairwall.errors import UserError
 from fairwall.learning.batches import shuffled
 from fairwall.learning.training import Recipe
@@ -23,7 +23,7 @@ FINER = 0.25
 """The fine-tuning's learning rate over the recipe's; at the full rate, noise undoes the public training."""
 
 
-def train(task: Task) -> Practised:
+def train(task: PracticeTask) -> Practised:
     """Train on public rows without noise, then on private rows with noise."""
     public, recipe = task.public, task.settings.recipe
     if public is None:

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from developer.training.model import Spent, Step
+from developer.training.model import TrainingPromise, TrainingStep
 from developer.training.practice.descent import Descent, descent
-from developer.training.practice.practice import Halved, Practised, Task
+from developer.training.practice.practice import Halved, PracticeTask, Practised
 from fairwall.learning.batches import Poisson, PoissonStrata
 
 OFTEN = 2.0
@@ -30,7 +30,7 @@ RATIO = 4.0
 _BISECTIONS = 20
 
 
-def oversampling(task: Task) -> Practised:
+def oversampling(task: PracticeTask) -> Practised:
     """Train by DP-SGD at twice the rate for the disadvantaged."""
     task.groups()
     steps = descent(task, often=OFTEN, strata=2)
@@ -38,7 +38,7 @@ def oversampling(task: Task) -> Practised:
     return by_rates(task, steps, (steps.rate, usual))
 
 
-def group_epsilon(task: Task) -> Practised:
+def group_epsilon(task: PracticeTask) -> Practised:
     """Train by DP-SGD with the larger epsilon for the disadvantaged."""
     task.groups()
     steps = descent(task, strata=2)
@@ -56,14 +56,14 @@ def rate_for(steps: Descent, epsilon: float) -> float:
     return low
 
 
-def by_rates(task: Task, steps: Descent, rates: tuple[float, float]) -> Practised:
+def by_rates(task: PracticeTask, steps: Descent, rates: tuple[float, float]) -> Practised:
     """Train with a sampling rate for each group, the disadvantaged one's first, and account for each."""
     protected, count = task.groups(), steps.recipe.steps
     parts = tuple(Poisson(np.flatnonzero(protected == group), rates[group], count) for group in (0, 1))
     plan = PoissonStrata(parts, rates[1] * len(protected))
     network = steps.fit(task.people, task.seed, plan)
     told = tuple(
-        Step(
+        TrainingStep(
             f"DP-SGD, {count:,} steps, each reading a row of the {of} with probability {rate:.3g}",
             steps.epsilon(rate),
             steps.delta,
@@ -71,6 +71,6 @@ def by_rates(task: Task, steps: Descent, rates: tuple[float, float]) -> Practise
         )
         for of, rate in zip(("disadvantaged", "advantaged"), rates, strict=True)
     )
-    first, second = (Spent(step.epsilon, step.delta) for step in told)
+    first, second = (TrainingPromise(step.epsilon, step.delta) for step in told)
     weaker = first if first.epsilon >= second.epsilon else second
     return Practised(Halved(network), told, weaker, (first, second))

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.model import People, Spent, Step
+from developer.training.model import TrainingPromise, TrainingSet, TrainingStep
 from developer.training.practice.descent import descent
-from developer.training.practice.practice import Halved, Practised, Task
+from developer.training.practice.practice import Halved, PracticeTask, Practised
 from fairwall.errors import UserError
 
 CUTS = np.array([-1.0, 0.0, 1.0])
@@ -38,7 +38,7 @@ _LABEL = "label"
 
 
 @dataclass(frozen=True)
-class Columns:
+class CodedColumns:
     """The columns behind the features: each column's feature indices, several if it is `categorical`, i.e. one-hot."""
 
     places: tuple[tuple[int, ...], ...]
@@ -72,40 +72,42 @@ class Columns:
         return features
 
 
-def columns_of(names: tuple[str, ...], d: int) -> Columns:
+def columns_of(names: tuple[str, ...], d: int) -> CodedColumns:
     """Group features, named ``column=value`` where one-hot, by column; without names all are numbers."""
     places: dict[str, list[int]] = {}
     for place, name in enumerate(names or map(str, range(d))):
         places.setdefault(name.partition("=")[0], []).append(place)
-    return Columns(
+    return CodedColumns(
         tuple(map(tuple, places.values())), tuple(bool(names) and "=" in names[of[0]] for of in places.values())
     )
 
 
-def train(task: Task) -> Practised:
+def train(task: PracticeTask) -> Practised:
     """Train by DP-SGD on the private and the synthetic rows."""
     protected, budget = task.groups(), task.budget
     if find_spec("mbi") is None or find_spec("polars") is None:
         raise UserError("synthetic rows need OpenDP's AIM: pip install 'fairwall[synthetic]'")
     # Basic composition: epsilons and deltas add.
-    of_rows = Spent(budget.statistics * budget.epsilon, budget.delta / 2)
+    of_rows = TrainingPromise(budget.statistics * budget.epsilon, budget.delta / 2)
     of_steps = replace(budget, epsilon=budget.epsilon - of_rows.epsilon, delta=budget.delta - of_rows.delta)
     features, theirs = task.people.features, protected == 0
     columns = columns_of(task.columns, features.shape[1])
     made = synthesise(features[theirs], task.people.labels[theirs], columns, of_rows)
     people = task.people
     if made is not None:
-        people = People(np.concatenate([features, made[0]]), np.concatenate([people.labels, made[1]]))
+        people = TrainingSet(np.concatenate([features, made[0]]), np.concatenate([people.labels, made[1]]))
     steps = descent(task, rows=len(people.labels), budget=of_steps)
     network = steps.fit(people, task.seed)
     of = "disadvantaged"
-    step = Step("synthetic rows by AIM from noisy counts of columns and label", of_rows.epsilon, of_rows.delta, of)
-    total = Spent(of_rows.epsilon + steps.spent.epsilon, of_rows.delta + steps.spent.delta)
+    step = TrainingStep(
+        "synthetic rows by AIM from noisy counts of columns and label", of_rows.epsilon, of_rows.delta, of
+    )
+    total = TrainingPromise(of_rows.epsilon + steps.spent.epsilon, of_rows.delta + steps.spent.delta)
     return Practised(Halved(network), (step, steps.step), total, (total, steps.spent))
 
 
 def synthesise(
-    features: NDArray[np.float64], labels: NDArray[np.uint8], columns: Columns, spent: Spent
+    features: NDArray[np.float64], labels: NDArray[np.uint8], columns: CodedColumns, spent: TrainingPromise
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]] | None:
     """Return about as many synthetic rows, features and labels, as given, by AIM; None if it made no row."""
     import opendp.prelude as dp
@@ -133,7 +135,7 @@ def synthesise(
     return columns.decode([rows[name].to_numpy() for name in names]), rows[_LABEL].to_numpy().astype(np.uint8)
 
 
-def concentrated(spent: Spent) -> float:
+def concentrated(spent: TrainingPromise) -> float:
     """Return the rho of zero-concentrated privacy that implies (epsilon, delta)-privacy.
 
     rho + 2 sqrt(rho ln(1/delta)) = epsilon (Bun and Steinke, TCC 2016, Proposition 1.3).

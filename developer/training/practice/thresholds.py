@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.training.practice.histogram import MIDDLES, train_and_count
-from developer.training.practice.practice import Practised, Task
+from developer.training.practice.practice import PracticeTask, Practised
 from fairwall.errors import UserError
 from fairwall.learning.ensemble import Ensemble
 
@@ -46,7 +46,7 @@ class ByThreshold:
         return np.asarray(np.where(protected == 1, second, first), dtype=np.float64)
 
 
-def train(task: Task) -> Practised:
+def train(task: PracticeTask) -> Practised:
     """Train by DP-SGD, then set thresholds."""
     groups = task.groups()
     if find_spec("fairlearn") is None:

@@ -25,8 +25,8 @@ from fairwall.client.gaps import Answer, ExpectedError, Terms
 from fairwall.client.kept import Kept, NotKept
 from fairwall.client.onnx_classes import check_classes
 from fairwall.client.practice import ByQuantile, BySegment
-from fairwall.client.predictions import Batch, in_order
-from fairwall.client.rehearsal import DATA, Service
+from fairwall.client.predictions import PredictionBatch, in_order
+from fairwall.client.rehearsal import DATA, RehearsalService
 from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.client.search import Search, candidates_of
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
@@ -144,7 +144,7 @@ class AuditClient:
         self._data = own.run if data is None else data
         self._channel = channel.connect(address, "compliance", own)
         self._service = gaps.Audits(self._channel)
-        self._groups = by_group.Groups(self._channel)
+        self._groups = by_group.GroupStub(self._channel)
         self._releases = ReleaseServiceStub(self._channel)
         self._connected = False
         self._has_warned = False
@@ -188,7 +188,7 @@ class AuditClient:
             If no service starts, with its one line: for an unknown metric, or without `fairwall[service]`.
         """
         return Rehearsal(
-            Service(rows, id=id, label=label, metrics=metrics, mechanism=mechanism, epsilon=epsilon, seed=seed)
+            RehearsalService(rows, id=id, label=label, metrics=metrics, mechanism=mechanism, epsilon=epsilon, seed=seed)
         )
 
     def __enter__(self) -> Self:
@@ -270,7 +270,7 @@ class AuditClient:
         table: Any,
         once: bool,
         by: str,
-        candidates: Callable[[Batch], Candidates] | None = None,
+        candidates: Callable[[PredictionBatch], Candidates] | None = None,
     ) -> Answer:
         metric, by = find_metric(metric).name, _text("by", by)
         epsilon, threshold = _epsilon(epsilon), _threshold(threshold, metric)
@@ -375,7 +375,7 @@ class AuditClient:
         """
         found, errors = list[Candidates](), list[float]()
 
-        def told(batch: Batch) -> Candidates:
+        def told(batch: PredictionBatch) -> Candidates:
             models = batch.shape[0]
             found.append(candidates_of(batch.names, models, utility, baseline, at_least))
             errors.append(self._expected_of_search(batch, find_metric(metric).name, epsilon))
@@ -391,7 +391,7 @@ class AuditClient:
             raise AuditUnavailable(f"no answer from {self._address}: {error}") from None
         return Search(answer, found[0], *errors)
 
-    def _expected_of_search(self, batch: Batch, metric: str, epsilon: float) -> float:
+    def _expected_of_search(self, batch: PredictionBatch, metric: str, epsilon: float) -> float:
         """Return the expected median error of the last answers of a search.
 
         With `recommended`, it is the error of "sp" for the candidates' own predictions, times this metric's error over
@@ -731,7 +731,9 @@ class AuditClient:
         except arrays.ArrayError as error:
             raise AuditUnavailable(f"no answer from {self._address}: {error}") from None
 
-    def _arranged(self, predictions: Any, ids: Sequence[object] | str | None, table: Any) -> tuple[Batch, bytes]:
+    def _arranged(
+        self, predictions: Any, ids: Sequence[object] | str | None, table: Any
+    ) -> tuple[PredictionBatch, bytes]:
         """Return predictions in the service's order, with the digest of the rows; empty if rows have no ids."""
         given, ids = in_order(predictions, "predictions"), in_order(ids, "ids")
         predictions, own = rows.opened(given, ids)
@@ -813,7 +815,7 @@ class AuditClient:
 class Rehearsal(AuditClient):
     """A client of a local service about made-up people, which ends with it: see `AuditClient.rehearsal`."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: RehearsalService) -> None:
         super().__init__(service.address, service.credentials, data=DATA)
         self._own = service
 
@@ -881,9 +883,9 @@ def _threshold(given: Any, metric: str) -> float | None:
     return threshold
 
 
-def _batch(predictions: Any) -> Batch:
+def _batch(predictions: Any) -> PredictionBatch:
     """Return predictions in the shape (models, people); ValueError for predictions that no service takes."""
-    batch = Batch.of(predictions)
+    batch = PredictionBatch.of(predictions)
     models, people = batch.shape
     if models > people and not batch.names and (advice := _advice(predictions, people)):
         raise ValueError(

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.client.gaps import require_pandas
-from fairwall.client.predictions import Batch, announced, encoded
+from fairwall.client.predictions import PredictionBatch, announced, encoded
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub
 from fairwall.laws.ball import Ball
 from fairwall.laws.group_tables import (
-    Pair,
-    Rows,
+    NoisyRows,
+    NoisyTable,
     Share,
-    Table,
+    WorstPair,
     compared,
     merged_share,
     p_values,
@@ -31,8 +31,8 @@ from fairwall.laws.group_tables import (
     worst_pair,
 )
 from fairwall.laws.practice import (
-    Counts,
-    Estimate,
+    GroupEstimate,
+    MeasureCounts,
     balanced_accuracy,
     common_odds_ratio,
     counts_of_rows,
@@ -173,7 +173,7 @@ class ByGroup:
             ``m_sampling`` and ``m_proxy``, the 95% half-width of each part of the error, and ``m_proxy_p_value``,
             corrected for the number of groups: the probability that a rate from probabilities alone is so far off, if
             their assumption holds (`fairwall.laws.probable`). ``attrs`` has the data set, the charges, and for each
-            measure and model the `Pair` furthest apart.
+            measure and model the `WorstPair` furthest apart.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class ByGroup:
 
     def worst_pair(
         self, measure: str, model: int = 0, over: Sequence[str] | None = None
-    ) -> tuple[tuple[str, ...], tuple[str, ...], Pair] | None:
+    ) -> tuple[tuple[str, ...], tuple[str, ...], WorstPair] | None:
         """Return the groups with the largest and the smallest rate, and their comparison; None for fewer than two."""
         joined = self.joined(over)
         pair = worst_pair(self.share(measure, model, over), joined.compared)
@@ -240,7 +240,7 @@ class ByGroup:
             raise ValueError(f"over: groups were counted by {', '.join(self.by)}: name some of these, not {over!r}")
         return kept
 
-    def counts(self, pairs: Sequence[tuple[str, int]], over: Sequence[str] | None = None) -> Counts:
+    def counts(self, pairs: Sequence[tuple[str, int]], over: Sequence[str] | None = None) -> MeasureCounts:
         """Return the people and the hits for each pair of a measure and a model; mean scores have none.
 
         The counts have the shape (2 * pairs, groups), people and hits in turn, with the noise of all of them together.
@@ -412,16 +412,16 @@ class ByGroup:
         return joined if self.probable in over else joined.known()
 
     @cached_property
-    def _tables(self) -> dict[int, Table]:
+    def _tables(self) -> dict[int, NoisyTable]:
         """The table of each model."""
-        tables = [(Table(_numbers(each.counts), each.rate), each.models) for each in self.release.tables]
+        tables = [(NoisyTable(_numbers(each.counts), each.rate), each.models) for each in self.release.tables]
         return {model: table for table, models in tables for model in models}
 
     @cached_property
-    def _parts(self) -> list[Rows]:
+    def _parts(self) -> list[NoisyRows]:
         """The rows of each part of the people; empty if there are tables."""
         return [
-            Rows(
+            NoisyRows(
                 _numbers(each.counts),
                 Ball(each.rate, self.release.groups, tuple(each.reach)),
                 _numbers(each.base) == 1,
@@ -483,7 +483,7 @@ class Joined:
         return int(chosen.argmax()) if np.isfinite(chosen).any() else None
 
     def beside(
-        self, name: str, reference: int | None, estimate: Callable[[int], Estimate]
+        self, name: str, reference: int | None, estimate: Callable[[int], GroupEstimate]
     ) -> dict[str, NDArray[np.float64]]:
         """Return the columns of a comparison with one group; NaN for groups that are not compared."""
         if reference is None:
@@ -492,12 +492,12 @@ class Joined:
         return {each: np.where(self.compared, column, np.nan) for each, column in columns.items()}
 
 
-def told(name: str, estimate: Estimate) -> dict[str, NDArray[np.float64]]:
+def told(name: str, estimate: GroupEstimate) -> dict[str, NDArray[np.float64]]:
     """Return the columns of an estimate and its interval."""
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-class Groups(GroupServiceStub):
+class GroupStub(GroupServiceStub):
     """A stub of GroupService on a channel to compliance, which sends predictions as they lie in memory."""
 
     def __init__(self, connection: grpc.Channel) -> None:
@@ -542,16 +542,16 @@ def _read_terms(response: wire.GetGroupTermsResponse) -> GroupTerms:
     )
 
 
-def measures_for(predictions: Batch) -> tuple[str, ...]:
+def measures_for(predictions: PredictionBatch) -> tuple[str, ...]:
     """Return the default measures: of decisions the selection rate, else the mean score and the scoring rate."""
     return _OF_DECISIONS if predictions.dtype == np.bool_ else _OF_SCORES
 
 
 def count(
-    service: Groups,
+    service: GroupStub,
     deal_id: str,
     request_id: str | None,
-    predictions: NDArray[Any] | Batch,
+    predictions: NDArray[Any] | PredictionBatch,
     by: Sequence[str],
     measures: Sequence[str],
     epsilon: float,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.client import rows
-from fairwall.client.predictions import Batch, announced, encoded
+from fairwall.client.predictions import PredictionBatch, announced, encoded
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.laws.alternatives import Candidates
@@ -387,7 +387,7 @@ def ask(
     deal_id: str,
     request_id: str,
     metric: str,
-    predictions: NDArray[Any] | Batch,
+    predictions: NDArray[Any] | PredictionBatch,
     epsilon: float,
     *,
     threshold: float | None = None,
@@ -430,7 +430,7 @@ def header_of(
     deal_id: str,
     request_id: str,
     metric: str,
-    predictions: NDArray[Any] | Batch,
+    predictions: NDArray[Any] | PredictionBatch,
     epsilon: float,
     threshold: float | None,
     rows_digest: bytes,

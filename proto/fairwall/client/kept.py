@@ -30,7 +30,7 @@ class NotKept(UserWarning):
 
 
 @dataclass(frozen=True)
-class Asked:
+class KeptAnswer:
     """A question with its answer: predictions (models, people), gaps (models,)."""
 
     header: audit.AuditHeader
@@ -104,12 +104,12 @@ class Kept:
                 f"{self.folder}: a file is not named by a request: take out what this client did not write"
             ) from None
 
-    def asked(self, request_id: str) -> Asked:
+    def asked(self, request_id: str) -> KeptAnswer:
         """Return a recorded question and its answer; KeptError if it cannot be read."""
         file = self.folder / f"{request_id.encode().hex()}.npz"
         try:
             with np.load(file, allow_pickle=False) as found:
                 header = audit.AuditHeader.FromString(found["header"].tobytes())
-                return Asked(header, found["predictions"], found["gaps"])
+                return KeptAnswer(header, found["predictions"], found["gaps"])
         except (OSError, ValueError, KeyError, DecodeError):
             raise KeptError(f"{file}: no question and answer can be read") from None

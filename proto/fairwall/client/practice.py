@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.client.by_group import ByGroup, told
-from fairwall.client.predictions import Batch, in_order, is_missing, numbers, unfit
+from fairwall.client.predictions import PredictionBatch, in_order, is_missing, numbers, unfit
 from fairwall.client.rows import common, labels_of
 from fairwall.laws.group_tables import UNDEFINED, compared
-from fairwall.laws.practice import Counts, Estimate, common_odds_ratio, standardised_difference
+from fairwall.laws.practice import GroupEstimate, MeasureCounts, common_odds_ratio, standardised_difference
 
 __tracebackhide__ = True
 """Hides frames from pytest, which would print arguments: rows about people."""
@@ -84,7 +84,7 @@ class ByQuantile:
         records = []
         for band in range(bands):
             share = both.share(band, bands + band)
-            columns = told("positives", Estimate(share.estimate, *share.interval()))
+            columns = told("positives", GroupEstimate(share.estimate, *share.interval()))
             band_of = {"from": ends[band], "below": ends[band + 1]}
             records += [{**band_of, **record} for record in joined.records(columns)]
         return records
@@ -114,7 +114,7 @@ class BySegment:
         records = []
         for place, segment in enumerate(self.segments):
             share = both.share(place, len(self.segments) + place)
-            columns = told("selection_rate", Estimate(share.estimate, *share.interval()))
+            columns = told("selection_rate", GroupEstimate(share.estimate, *share.interval()))
             beside = compared(share, joined.compared)
             columns |= {f"selection_rate_{name}": column for name, column in vars(beside).items()}
             records += [{"segment": segment, **record} for record in joined.records(columns)]
@@ -137,7 +137,7 @@ class BySegment:
             | joined.beside("common_odds_ratio", place, lambda other: common_odds_ratio(both, other))
         )
 
-    def _counts(self, over: Sequence[str] | None) -> Counts:
+    def _counts(self, over: Sequence[str] | None) -> MeasureCounts:
         models = 2 * len(self.segments)
         found = self.counts.counts([("selection_rate", model) for model in range(models)], over)
         return found.combined(np.eye(2 * models)[1::2])
@@ -210,7 +210,7 @@ def standardised_differences(
     deviation = float(scaled.std())
     bought = count(_labelled(scaled[np.newaxis], labels_of(values)), by, epsilon, measures=("mean_score",), **options)
     joined, share = bought.joined(None), bought.share("mean_score")
-    means = told("mean", Estimate(share.estimate, *share.interval()))
+    means = told("mean", GroupEstimate(share.estimate, *share.interval()))
     place = joined.reference(share.estimate, reference)
     return joined.records(
         {name: low + (high - low) * mean for name, mean in means.items()}
@@ -231,6 +231,6 @@ def _one(given: Any, what: str) -> NDArray[Any]:
     return values
 
 
-def _labelled(models: NDArray[Any], labels: Any) -> NDArray[Any] | Batch:
+def _labelled(models: NDArray[Any], labels: Any) -> NDArray[Any] | PredictionBatch:
     """Return models with their people labelled as the Series behind the models are."""
-    return models if labels is None else replace(Batch.of(models), labels=labels)
+    return models if labels is None else replace(PredictionBatch.of(models), labels=labels)

@@ -31,7 +31,7 @@ _KINDS = {"U": "text", "S": "text", "str": "text", "TextColumn": "text", "c": "c
 
 
 @dataclass(frozen=True)
-class Batch:
+class PredictionBatch:
     """Predictions of models, read again each time they are checked, digested or sent.
 
     Parameters
@@ -52,9 +52,9 @@ class Batch:
     labels: Any = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, predictions: Any) -> Batch:
+    def of(cls, predictions: Any) -> PredictionBatch:
         """Return an array as a batch, without a copy; ValueError for data that cannot become an array."""
-        if isinstance(predictions, Batch):
+        if isinstance(predictions, PredictionBatch):
             return predictions
         given = numbers(predictions)
         array = np.atleast_2d(given)
@@ -67,7 +67,7 @@ class Batch:
         for _, block in self._blocks():
             yield self._ordered(block).astype(self.dtype, copy=False)
 
-    def in_least_type(self) -> Batch:
+    def in_least_type(self) -> PredictionBatch:
         """Return the batch in the smallest type that holds every prediction exactly: bits, float32 or float64.
 
         Bits are kept in memory, so that their source is not read again. ValueError if some are not numbers in [0, 1];
@@ -107,16 +107,16 @@ class Batch:
         return ((start, self.read(start, min(start + step, models))) for start in range(0, models, step))
 
 
-def announced(predictions: NDArray[Any] | Batch) -> ArrayHeader:
+def announced(predictions: NDArray[Any] | PredictionBatch) -> ArrayHeader:
     """Return the header of predictions; ArrayError as of `fairwall.rpc.arrays.header_of`."""
-    if isinstance(predictions, Batch):
+    if isinstance(predictions, PredictionBatch):
         predictions = np.broadcast_to(np.zeros((), predictions.dtype), predictions.shape)
     return arrays.header_of(predictions)
 
 
-def encoded(predictions: NDArray[Any] | Batch, message: type[Message]) -> Iterator[bytes]:
+def encoded(predictions: NDArray[Any] | PredictionBatch, message: type[Message]) -> Iterator[bytes]:
     """Yield predictions in chunks, as `fairwall.rpc.chunks.encoded` does."""
-    for block in predictions if isinstance(predictions, Batch) else (predictions,):
+    for block in predictions if isinstance(predictions, PredictionBatch) else (predictions,):
         yield from chunks.encoded(block, message, "predictions_chunk")
 
 
@@ -140,7 +140,7 @@ def in_order(given: Any, what: str) -> Any:
             return pa.table(given)
         except (pa.ArrowException, TypeError, ValueError):
             return pa.chunked_array(given)
-    unlisted = isinstance(given, Iterable) and not hasattr(given, "__len__") and not isinstance(given, Batch)
+    unlisted = isinstance(given, Iterable) and not hasattr(given, "__len__") and not isinstance(given, PredictionBatch)
     return list(given) if unlisted else given
 
 

@@ -22,7 +22,7 @@ DATA = "rehearsal-of-nobody"
 """The data set's name, which terms, answers and model cards show."""
 
 
-class Service:
+class RehearsalService:
     """A local compliance service, with an address and a folder of credentials, that ends with its client.
 
     The parameters are those of `fairwall.client.audit_client.AuditClient.rehearsal`. ValueError for rows that cannot be

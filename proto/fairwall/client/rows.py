@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairwall.client.predictions import Batch, in_order, numbers
+from fairwall.client.predictions import PredictionBatch, in_order, numbers
 from fairwall.compliance.v1.audit_service_pb2 import RowsTerms
 from fairwall.errors import UserError
 from fairwall.tables import reading
@@ -90,7 +90,7 @@ def opened(predictions: Any, ids: Any, id_column: str | None = None) -> tuple[An
         kinds = {*map(type, predictions)} if isinstance(predictions, list | tuple) else ()
         if any(hasattr(kind, "iloc") or hasattr(kind, "to_native") for kind in kinds):
             labels = common({f"model {number}": model for number, model in enumerate(predictions)})
-            predictions = replace(Batch.of(predictions), labels=labels)
+            predictions = replace(PredictionBatch.of(predictions), labels=labels)
         return predictions, _one_each(ids)
     names, column = columns
     if len(set(names)) < len(names):
@@ -109,13 +109,13 @@ def opened(predictions: Any, ids: Any, id_column: str | None = None) -> tuple[An
 
 def are_named(predictions: Any, ids: Any, table: Any) -> bool:
     """Return whether ids, a table or labels identify the people of predictions."""
-    labels = [predictions.labels] if isinstance(predictions, Batch) else _axes(predictions)
+    labels = [predictions.labels] if isinstance(predictions, PredictionBatch) else _axes(predictions)
     return ids is not None or table is not None or any(map(say, labels))
 
 
 def columns_of(predictions: Any) -> Sequence[Any]:
     """Return the column names of the predictions that `opened` returns; empty if they have none."""
-    return predictions.names if isinstance(predictions, Batch) else list(getattr(predictions, "columns", ()))
+    return predictions.names if isinstance(predictions, PredictionBatch) else list(getattr(predictions, "columns", ()))
 
 
 def labels_of(given: Any) -> Any:
@@ -141,8 +141,8 @@ def common(named: Mapping[str, Any]) -> Any:
 
 
 def arranged(
-    predictions: ArrayLike | Batch, ids: Sequence[object] | None, table: Any, known: KnownRows
-) -> tuple[Batch, bytes]:
+    predictions: ArrayLike | PredictionBatch, ids: Sequence[object] | None, table: Any, known: KnownRows
+) -> tuple[PredictionBatch, bytes]:
     """Return predictions in the order of ids, and the digest of the rows in this order; predictions are not checked.
 
     Labels of predictions, a Series or a frame, are ids if neither ``ids`` nor ``table`` is given, and else agree. The
@@ -176,16 +176,16 @@ def arranged(
     return replace(batch, order=order, labels=None), digest
 
 
-def _sides(predictions: Any) -> list[Batch]:
+def _sides(predictions: Any) -> list[PredictionBatch]:
     """Return predictions with people along each axis that may have people, with the axis's labels."""
     axes = _axes(predictions)
     if not axes or predictions.ndim == 1:
-        return [replace(Batch.of(predictions), labels=axes[0])] if axes else [Batch.of(predictions)]
-    values, sides = numbers(predictions), list[Batch]()
+        return [replace(PredictionBatch.of(predictions), labels=axes[0])] if axes else [PredictionBatch.of(predictions)]
+    values, sides = numbers(predictions), list[PredictionBatch]()
     for axis, labels in enumerate(axes):
         models = predictions.axes[1 - axis]
         names = () if _only_count(models) else tuple(map(str, models))
-        sides.append(replace(Batch.of(values if axis else values.T), labels=labels, names=names))
+        sides.append(replace(PredictionBatch.of(values if axis else values.T), labels=labels, names=names))
     return sides
 
 
@@ -197,7 +197,9 @@ def _axes(predictions: Any) -> list[Any]:
     return [rows] if columns and len(rows) > len(columns[0]) else [rows, *columns]
 
 
-def _side(sides: Sequence[Batch], ids: Any, others: Sequence[Any], what: str, known: KnownRows) -> Batch:
+def _side(
+    sides: Sequence[PredictionBatch], ids: Any, others: Sequence[Any], what: str, known: KnownRows
+) -> PredictionBatch:
     """Return the predictions along the axis with as many people as ids, and with labels that agree."""
     found = [side for side in sides if side.shape[1] == len(ids)]
     if not found:
@@ -221,7 +223,7 @@ def _contradicted(labels: Any, ids: Any, others: Sequence[Any], known: KnownRows
     return differing(labels, ids)
 
 
-def _by_labels(sides: Sequence[Batch], known: KnownRows) -> tuple[Batch, bytes]:
+def _by_labels(sides: Sequence[PredictionBatch], known: KnownRows) -> tuple[PredictionBatch, bytes]:
     """Return predictions along the axis whose labels are the service's ids, in the ids' order, and the ids' digest."""
     why = ""
     for side in (side for side in sides if say(side.labels)):
@@ -333,7 +335,7 @@ def _of_file(path: Path) -> tuple[Sequence[str], Callable[[str], Any]]:
         raise ImportError("a file of predictions needs pyarrow: pip install 'fairwall[tables]'") from None
 
 
-def _of_columns(models: tuple[str, ...], column: Callable[[str], Any], labels: Any) -> Batch:
+def _of_columns(models: tuple[str, ...], column: Callable[[str], Any], labels: Any) -> PredictionBatch:
     people = len(column(models[0]))
     if not people:
         raise ValueError("predictions have no rows")
@@ -349,4 +351,4 @@ def _of_columns(models: tuple[str, ...], column: Callable[[str], Any], labels: A
         return first[np.newaxis] if stop - start == 1 else np.stack([first, *map(values, models[start + 1 : stop])])
 
     names = tuple(map(str, models))
-    return Batch((len(models), people), read, np.dtype(np.float64), names=names, labels=labels)
+    return PredictionBatch((len(models), people), read, np.dtype(np.float64), names=names, labels=labels)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairwall.client.gaps import Answer, Terms, axes_of, require_pandas
-from fairwall.client.predictions import Batch, in_order
+from fairwall.client.predictions import PredictionBatch, in_order
 from fairwall.client.rows import labels_of, say
-from fairwall.laws.alternatives import NAME_MAX, Candidates, Found
+from fairwall.laws.alternatives import NAME_MAX, Candidates, SearchPosterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,11 +41,11 @@ class Search:
     candidates: Candidates
     error: float
     error_alone: float
-    _found: Found = field(init=False, repr=False)
+    _found: SearchPosterior = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         assert self.answer.draws is not None, "a search has draws"
-        object.__setattr__(self, "_found", Found(self.answer.metric, self.candidates, self.answer.draws))
+        object.__setattr__(self, "_found", SearchPosterior(self.answer.metric, self.candidates, self.answer.draws))
 
     def least(self, at_least: float | None = None) -> str:
         """Return the name of the candidate with the least expected disparity among those with at least this utility.
@@ -63,7 +63,7 @@ class Search:
         return [self.candidates.names[each] for each in self._found.alike(at_least)]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one record for each candidate: the columns of `Found.records`, and ``gap``, the answer."""
+        """Return one record for each candidate: the columns of `SearchPosterior.records`, and ``gap``, the answer."""
         told = zip(self._found.records(), self.answer.gaps.tolist(), strict=True)
         return [{"model": one["model"], "utility": one["utility"], "gap": gap, **one} for one, gap in told]
 
@@ -127,7 +127,7 @@ class Search:
         return " ".join(words)
 
 
-def expected_error(batch: Batch, epsilon: float, terms: Terms) -> float:
+def expected_error(batch: PredictionBatch, epsilon: float, terms: Terms) -> float:
     """Return the median error of the last answers of a search for ``sp`` by `recommended`; reads nobody's group.
 
     With very many people it is computed from a part of them, as the service predicts it.

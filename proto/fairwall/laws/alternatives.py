@@ -50,7 +50,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchPosterior:
     """The joint posterior draws of all candidates' gaps.
 
     `metric`: a key of `fairwall.laws.metric.METRICS`. `draws`: gaps of the same people, shape (draws, candidates); NaN

@@ -42,7 +42,7 @@ import numpy as np
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.exposure import Limit, cells_within, is_known, least_people_within, noise_on_count, one_person
 from fairwall.laws.looks import (
-    Look,
+    SinglePersonTest,
     distance,
     found_out,
     look_at_cells,
@@ -54,9 +54,9 @@ from fairwall.laws.looks import (
     told_apart,
 )
 from fairwall.laws.low_rank import RANKS
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Law, Scaled, Uniform
+from fairwall.laws.noise import NoiseDistribution, Scaled, Uniform
 from fairwall.laws.residuals import CROWDS
 
 STRATUM = 50
@@ -88,7 +88,7 @@ _SURE = 30.0
 
 
 @dataclass(frozen=True)
-class Offer:
+class AuditOffer:
     """The public terms on which one metric about the same people is sold.
 
     Parameters
@@ -143,7 +143,7 @@ def most_by_budget(people: int, least: int, epsilon: float, delta: float = 0.0) 
 
 
 @lru_cache(maxsize=1024)
-def revealed_by_budget(offer: Offer, epsilon: float) -> float:
+def revealed_by_budget(offer: AuditOffer, epsilon: float) -> float:
     """Return the balanced accuracy, in [1/2, 1], of the best known attack with a whole budget, at the worst split.
 
     An estimate, not a bound (see the module), but never above the proved bound.
@@ -179,14 +179,14 @@ def that_tell_most(names: Sequence[str], people: int, least: int) -> tuple[str, 
     return tuple(name for name in names if kind[name] not in tell_less)
 
 
-def that_differ(offers: Sequence[Offer]) -> list[Offer]:
+def that_differ(offers: Sequence[AuditOffer]) -> list[AuditOffer]:
     """Return the offers without those about metrics whose noise reveals no more than another offer's.
 
     That is the same noise; or more noise, where no mechanism is chosen by a limit. Laplace, normal and Cauchy noise of
     a larger scale is noise of a smaller one plus independent noise; cubes are compared by the same rule.
     """
     noises = {offer: _noises(offer) for offer in offers}
-    differ: list[Offer] = []
+    differ: list[AuditOffer] = []
     for offer in sorted(noises, key=lambda candidate: sum(law.scale for law in noises[candidate])):
         alike = (zip(noises[each], noises[offer], strict=True) for each in differ if _sold(each) == _sold(offer))
         told = (all(one == more or _is_less(one, more) * (not offer.chooses) for one, more in laws) for laws in alike)
@@ -195,12 +195,12 @@ def that_differ(offers: Sequence[Offer]) -> list[Offer]:
     return differ
 
 
-def _sold(offer: Offer) -> object:
+def _sold(offer: AuditOffer) -> object:
     """Return the key that offers share if only their noise differs."""
     return replace(offer, metric=""), [_batch_sizes(offer, name, _RESPONSE_FROM) for name in offer.names]
 
 
-def _noises(offer: Offer) -> list[Law]:
+def _noises(offer: AuditOffer) -> list[NoiseDistribution]:
     return [
         _noise(offer, _Way(name, queries, epsilon))
         for name, queries, epsilon in product(offer.names, (1, offer.queries), (0.1, 1.0))
@@ -208,21 +208,21 @@ def _noises(offer: Offer) -> list[Law]:
     ]
 
 
-def _is_less(less: Law, more: Law) -> bool:
+def _is_less(less: NoiseDistribution, more: NoiseDistribution) -> bool:
     if not (isinstance(less, Scaled) and isinstance(more, Scaled)) or isinstance(less, Uniform):
         return False
     return less.scale <= more.scale and replace(less, scale=more.scale) == more
 
 
-def _found_by(offer: Offer, way: _Way, epsilon: float) -> float:
+def _found_by(offer: AuditOffer, way: _Way, epsilon: float) -> float:
     return found_out(lambda n, _: _spent(offer, way, epsilon, n / offer.people), offer.people, offer.least)
 
 
-def _most(offer: Offer, epsilon: float) -> float:
+def _most(offer: AuditOffer, epsilon: float) -> float:
     return 1.0 if offer.delta else most_by_budget(offer.people, offer.least, epsilon + offer.released)
 
 
-def budget_that_keeps(offers: Sequence[Offer], accuracy: float) -> float | None:
+def budget_that_keeps(offers: Sequence[AuditOffer], accuracy: float) -> float | None:
     """Return the largest of `BUDGETS` that reveals at most this accuracy for each offer; None if none does."""
 
     def keeps(budget: float) -> bool:
@@ -236,7 +236,7 @@ def budget_that_keeps(offers: Sequence[Offer], accuracy: float) -> float | None:
     return BUDGETS[low] if low >= 0 else None
 
 
-def _prices(offer: Offer, epsilon: float) -> set[float]:
+def _prices(offer: AuditOffer, epsilon: float) -> set[float]:
     """Return the batch epsilons to try; mostly the same for every budget, so that looks are cached."""
     most = min(epsilon, offer.epsilon_max)
     highest = math.floor(math.log2(most) * _PARTS)
@@ -249,7 +249,7 @@ def _prices(offer: Offer, epsilon: float) -> set[float]:
 
 
 @lru_cache(maxsize=4096)
-def _ways(offer: Offer, epsilon: float) -> tuple[_Way, ...]:
+def _ways(offer: AuditOffer, epsilon: float) -> tuple[_Way, ...]:
     """Return the ways to answer a batch of an epsilon."""
     found = [_Way(name, size, epsilon) for name in offer.names for size in _batch_sizes(offer, name, epsilon)]
     if offer.limit.accuracy >= one_person(epsilon):
@@ -263,7 +263,7 @@ def _ways(offer: Offer, epsilon: float) -> tuple[_Way, ...]:
     return tuple(inside or sorted(found, key=lambda way: _alone(offer, way))[:1])
 
 
-def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
+def _batch_sizes(offer: AuditOffer, name: str, epsilon: float) -> list[int]:
     """Return the numbers of rows or cells among which an attacker chooses; empty where nothing is told."""
     n, limit, kind = offer.people, offer.limit, _kind(name)
     if kind == "attributes":
@@ -280,25 +280,25 @@ def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
     return sorted({most, sides} | {4**i for i in range(most.bit_length()) if 4**i < most})
 
 
-def _rate(offer: Offer, way: _Way) -> float:
+def _rate(offer: AuditOffer, way: _Way) -> float:
     """Return how much a way tells per epsilon, before anybody is known, at the nearest epsilon of the common grid."""
     return _rate_at(offer, replace(way, epsilon=2.0 ** (round(math.log2(way.epsilon) * _PARTS) / _PARTS)))
 
 
 @lru_cache(maxsize=4096)
-def _rate_at(offer: Offer, way: _Way) -> float:
+def _rate_at(offer: AuditOffer, way: _Way) -> float:
     told = min(told_apart(_looks(offer, way, 1.0)), one_person(way.epsilon, offer.delta))
     return distance(told) ** 2 / way.epsilon
 
 
 @lru_cache(maxsize=4096)
-def _alone(offer: Offer, way: _Way) -> float:
+def _alone(offer: AuditOffer, way: _Way) -> float:
     """Return the balanced accuracy that one batch reveals."""
     told = found_out(lambda n, _: told_apart(_looks(offer, way, n / offer.people)), offer.people, offer.least)
     return min(told, one_person(way.epsilon, offer.delta))
 
 
-def _spent(offer: Offer, way: _Way, epsilon: float, unknown_share: float) -> float:
+def _spent(offer: AuditOffer, way: _Way, epsilon: float, unknown_share: float) -> float:
     """Return what a whole budget's batches, and one of the rest, reveal about the people who are still unknown."""
     whole = math.floor(epsilon / way.epsilon * (1 + 1e-12))
     looks = _looks(offer, way, unknown_share, whole)
@@ -311,12 +311,12 @@ def _spent(offer: Offer, way: _Way, epsilon: float, unknown_share: float) -> flo
     return told_apart([*looks, _response(offer.released)] if offer.released else looks)
 
 
-def _response(epsilon: float) -> Look:
+def _response(epsilon: float) -> SinglePersonTest:
     kept = 1 / (1 + math.exp(-epsilon))
-    return Look(np.array([kept, 1 - kept]), np.array([1 - kept, kept]))
+    return SinglePersonTest(np.array([kept, 1 - kept]), np.array([1 - kept, kept]))
 
 
-def _looks(offer: Offer, way: _Way, unknown_share: float, times: int = 1) -> list[Look]:
+def _looks(offer: AuditOffer, way: _Way, unknown_share: float, times: int = 1) -> list[SinglePersonTest]:
     """Return the looks of `times` batches, where only a share of the people is still unknown."""
     unknown_share = max(round(unknown_share, 2), 0.01)
     one, a_batch = _looked(offer, way, unknown_share)
@@ -329,12 +329,12 @@ def _looks(offer: Offer, way: _Way, unknown_share: float, times: int = 1) -> lis
 
 
 @lru_cache(maxsize=1024)
-def _looked_at_residual(n: int, n0: int, epsilon: float) -> Look:
+def _looked_at_residual(n: int, n0: int, epsilon: float) -> SinglePersonTest:
     return look_at_residual(n, n0, epsilon)
 
 
 @lru_cache(maxsize=8192)
-def _looked(offer: Offer, way: _Way, unknown_share: float) -> tuple[Look, float]:
+def _looked(offer: AuditOffer, way: _Way, unknown_share: float) -> tuple[SinglePersonTest, float]:
     """Return one look, and the number of such looks in a batch."""
     n, n0, kind = offer.people, offer.least, _kind(way.name)
     if kind == "attributes":
@@ -353,12 +353,12 @@ def _kind(name: str) -> str:
     return {TABLES: "cells", ROWS: "cube"}.get(name) or MECHANISM_LAWS[name].noise_on
 
 
-def _noise(offer: Offer, way: _Way) -> Law:
+def _noise(offer: AuditOffer, way: _Way) -> NoiseDistribution:
     """Return the distribution of the noise on a batch's gaps."""
     n, n0 = offer.people, offer.least
     proxy = offer.metric if len(find_metric(offer.metric).parts) == 1 else "abs_sp"
     public = MECHANISM_LAWS[way.name]
-    error = public.error(Batch(proxy, n0, n - n0, way.size, way.epsilon, offer.delta, shares=offer.limit.shares))
+    error = public.error(NoiseInputs(proxy, n0, n - n0, way.size, way.epsilon, offer.delta, shares=offer.limit.shares))
     assert error is not None, "those that are known add noise"
     return error
 

@@ -58,7 +58,7 @@ _CELLS_MAX = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class CellCut:
     """A cut of one cell by a bound along a direction.
 
     `cell` is the number of the cut that created the cell, 0 for everybody; people below the bound keep its number.
@@ -88,7 +88,7 @@ class Cuts:
     squares: NDArray[np.float64]
     directions: NDArray[np.float64]
     means: NDArray[np.float64]
-    found: tuple[Cut, ...]
+    found: tuple[CellCut, ...]
 
     @property
     def most(self) -> int:
@@ -198,10 +198,10 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
     return Cuts(order, np.array(at, np.intp), squares, directions[:, :_DIRECTIONS], values.mean(axis=1), tuple(found))
 
 
-def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], list[int], list[Cut]]:
+def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], list[int], list[CellCut]]:
     """Cut people by their points, shape (r, n); return their order, its cut places, and the cuts."""
     n = points.shape[1]
-    order, at, cuts = np.arange(n), list[int](), list[Cut]()
+    order, at, cuts = np.arange(n), list[int](), list[CellCut]()
     waiting: list[tuple[float, int, int, int, NDArray[np.intp], int, NDArray[np.float64], float]] = []
 
     def look(first: int, last: int, cell: int) -> None:
@@ -215,7 +215,7 @@ def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], lis
         _, first, last, where, within, cell, direction, bound = heapq.heappop(waiting)
         order[first:last] = order[first:last][within]
         at.append(first + where)
-        cuts.append(Cut(cell, direction, bound))
+        cuts.append(CellCut(cell, direction, bound))
         # The part above is a new cell, numbered by the cuts so far; the part below keeps its number.
         look(first, first + where, cell)
         look(first + where, last, len(at))
@@ -223,10 +223,10 @@ def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], lis
 
 
 def _cut_as(
-    points: NDArray[np.float64], least: int, cuts: Sequence[Cut]
-) -> tuple[NDArray[np.intp], list[int], list[Cut]]:
+    points: NDArray[np.float64], least: int, cuts: Sequence[CellCut]
+) -> tuple[NDArray[np.intp], list[int], list[CellCut]]:
     """Apply given cuts to people, where at least `least` remain on either side; return as `_cut`."""
-    order, at, stand = np.arange(points.shape[1]), list[int](), list[Cut]()
+    order, at, stand = np.arange(points.shape[1]), list[int](), list[CellCut]()
     first, last, called = {0: 0}, {0: points.shape[1]}, {0: 0}
     for number, each in enumerate(cuts, start=1):
         start, end = first[each.cell], last[each.cell]

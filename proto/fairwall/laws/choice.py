@@ -21,9 +21,9 @@ from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed
 from fairwall.laws.low_rank import best_split
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Law
+from fairwall.laws.noise import NoiseDistribution
 from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
-from fairwall.laws.purchases import Purchase, planned, predicted, predicted_with
+from fairwall.laws.purchases import CellPurchase, planned, predicted, predicted_with
 from fairwall.laws.response import turning_probability
 from fairwall.laws.standings import SHRUNK, Promise, choose, standings
 from fairwall.laws.widths import half_widths, noise_on_gaps, noise_on_sums
@@ -126,7 +126,7 @@ def best_for(batch: AskedBatch, allowance: Allowance) -> Choice:
     return chosen
 
 
-def is_told(batch: AskedBatch, purchases: Sequence[Purchase], allowance: Allowance) -> bool:
+def is_told(batch: AskedBatch, purchases: Sequence[CellPurchase], allowance: Allowance) -> bool:
     """Return whether earlier purchases answer this batch within `_FREE_ERROR` of a new purchase.
 
     They must have been bought at the allowance's epsilon or more. The best single one decides: later purchases never
@@ -337,7 +337,7 @@ def _squares(batch: AskedBatch, number: int) -> NDArray[np.float64]:
     return directions_of(batch.strata[number].gram[: batch.queries, : batch.queries])[0]
 
 
-def _size(law: Law) -> float:
+def _size(law: NoiseDistribution) -> float:
     """Return the deviation of Gaussian noise with the same median absolute value."""
     return law.median_abs() / _MEDIAN
 

@@ -1,8 +1,8 @@
 """Noise on counts and sums: all that a metric needs of A, at a sensitivity that no group size enters.
 
-The developer knows the predictions v (or another public number of each person in [0, 1], `fairwall.laws.metric.Part`).
-Of A only N0, the number of disadvantaged people in the stratum, and the sums over them are secret. A flip moves N0 by
-1 and every centred sum
+The developer knows the predictions v (or another public number of each person in [0, 1],
+`fairwall.laws.metric.MetricPart`). Of A only N0, the number of disadvantaged people in the stratum, and the sums over
+them are secret. A flip moves N0 by 1 and every centred sum
 
     nu = sum over a=0 of (v - 1/2)
 

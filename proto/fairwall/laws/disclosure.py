@@ -60,7 +60,7 @@ _TAIL = 40.0
 
 
 @dataclass(frozen=True)
-class Known:
+class PriorKnowledge:
     """An attacker's knowledge before the release.
 
     Parameters
@@ -91,7 +91,7 @@ def bound_applies(mode: str) -> bool:
     return mode != "inferential"
 
 
-def posterior(known: Known, count: float) -> float:
+def posterior(known: PriorKnowledge, count: float) -> float:
     """Return P(s = 1 | y), in [0, 1]; the prior for a count that no study can have."""
     if known.others_yes is not None:
         count -= known.others_yes
@@ -105,19 +105,19 @@ def posterior(known: Known, count: float) -> float:
     return float(yes / (no + yes)) if no + yes > 0 else PRIOR
 
 
-def advantage(known: Known) -> float:
+def advantage(known: PriorKnowledge) -> float:
     """Return the largest advantage of any guess from the count, in [0, 1]: the total variation distance."""
     _, laws = _laws(_without_others(known))
     return float(0.5 * np.abs(laws[1] - laws[0]).sum())
 
 
-def _without_others(known: Known) -> Known:
+def _without_others(known: PriorKnowledge) -> PriorKnowledge:
     """Return the same game without the others where their answers are known."""
     return known if known.others_yes is None else replace(known, others=0, others_yes=None)
 
 
 @functools.lru_cache(maxsize=256)
-def _laws(known: Known) -> tuple[int, NDArray[np.float64]]:
+def _laws(known: PriorKnowledge) -> tuple[int, NDArray[np.float64]]:
     """Return the first count, and the distributions from there on for s = 0 and s = 1, shape (2, counts)."""
     reach = 0 if math.isinf(known.epsilon) else math.ceil(_TAIL / known.epsilon)
     steps = np.abs(np.arange(-reach, reach + 1))
@@ -133,7 +133,7 @@ def _laws(known: Known) -> tuple[int, NDArray[np.float64]]:
     return -reach, laws
 
 
-def _others(known: Known, secret: int) -> NDArray[np.float64]:
+def _others(known: PriorKnowledge, secret: int) -> NDArray[np.float64]:
     """Return the distribution of x given s, shape (k + 1,)."""
     if known.mode != "inferential":
         return _binomial(known.others, 0.5)

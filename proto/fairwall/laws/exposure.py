@@ -48,7 +48,7 @@ from fairwall.laws.cells import CELL_MIN, least_people
 from fairwall.laws.cube import TOGETHER
 from fairwall.laws.looks import distance, found_out, look_at_rows, of_cells, of_noise, scaled, told_apart
 from fairwall.laws.low_rank import RANKS
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -263,7 +263,7 @@ def _revealed(
     found = 0.5
     # The attacker chooses the number of rows, which determines the noise on X.
     for number in numbers:
-        law = public.error(Batch(proxy, n0, n - n0, number, epsilon, delta, shares=shares))
+        law = public.error(NoiseInputs(proxy, n0, n - n0, number, epsilon, delta, shares=shares))
         assert law is not None, "those that are known add noise"
         found = max(found, of_noise(scaled(law, n0 * (n - n0) / n), n, n0, number))
     return min(found, promised)

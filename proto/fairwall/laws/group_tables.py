@@ -149,7 +149,7 @@ def _joining(groups: NDArray[np.intp], count: int) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class NoisyTable:
     """A released table of counts, shape (strata, groups), and the rate of its noise, infinite for none.
 
     Rows sum up to the public totals.
@@ -189,7 +189,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class NoisyRows:
     """Released rows of counts of one part of the people (`fairwall.laws.ball`).
 
     `counts`: of people, then of contributions, shape (rows, groups); rows sum up to the public totals. `ball`: their
@@ -210,7 +210,7 @@ class Rows:
         return top
 
 
-def share_of_rows(parts: Sequence[Rows], measure: int) -> Share:
+def share_of_rows(parts: Sequence[NoisyRows], measure: int) -> Share:
     """Return the rate of one measure, by its index in all parts; the parts' noise is independent."""
     tops, bottoms, rounding = [], [], 0.0
     for place, part in enumerate(parts):
@@ -239,7 +239,7 @@ def _noise_of_ball(ball: Ball, reach: int, place: int) -> NDArray[np.float64]:
 
 
 def sizes(
-    released: Sequence[Table] | Sequence[Rows], groups: NDArray[np.intp], count: int
+    released: Sequence[NoisyTable] | Sequence[NoisyRows], groups: NDArray[np.intp], count: int
 ) -> tuple[NDArray[np.float64], ...]:
     """Return the number of people in each group, joined as by `merged_share`, from all tables or rows of one request.
 
@@ -254,19 +254,21 @@ def sizes(
     return np.clip(np.rint(found), 0.0, people), low, np.maximum(high, 0.0)
 
 
-def _sizes(released: Sequence[Table] | Sequence[Rows], groups: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _sizes(
+    released: Sequence[NoisyTable] | Sequence[NoisyRows], groups: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the number of people in each group, and its simulated noise, shape (draws, groups)."""
-    rows = [each for each in released if isinstance(each, Rows)]
+    rows = [each for each in released if isinstance(each, NoisyRows)]
     if rows:  # parts are disjoint sets of people
         noise = [_noise_of_ball(part.ball, 1, place)[0] for place, part in enumerate(rows)]
         return np.sum([part.counts[0] for part in rows], axis=0), np.sum(noise, axis=0)
-    tables = [each for each in released if isinstance(each, Table)]
+    tables = [each for each in released if isinstance(each, NoisyTable)]
     (drawn,) = noise_of_sums(tables[0].rate, groups, (sum(len(table.counts) for table in tables),))
     return np.mean([table.counts.sum(axis=0) for table in tables], axis=0), drawn / len(tables)
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class RateComparison:
     """Rates of groups compared with the most favoured group's.
 
     Parameters
@@ -286,11 +288,11 @@ class Comparison:
     below_four_fifths: NDArray[np.float64]
 
 
-def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
+def compared(share: Share, chosen: NDArray[np.bool_]) -> RateComparison:
     """Return the chosen groups compared with the most favoured one of them; NaN for other groups."""
     chosen = chosen & ~np.isnan(share.estimate)
     if not chosen.any():
-        return Comparison(*(np.full(len(chosen), math.nan),) * 7)
+        return RateComparison(*(np.full(len(chosen), math.nan),) * 7)
     rates = np.where(chosen, share.estimate, math.nan)
     low, high = share.interval()
     simultaneous, _ = share.interval((1 - LEVEL) / int(chosen.sum()))
@@ -306,7 +308,7 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
     favoured = np.where(chosen, share.draws, -math.inf).max(axis=1, keepdims=True)
     nobody = not favoured.any()
     fewer = np.where(chosen, (drawn < FOUR_FIFTHS * favoured).mean(axis=0), math.nan)
-    return Comparison(
+    return RateComparison(
         difference,
         np.clip(difference_low, 0.0, 1.0),
         np.clip(difference_high, 0.0, 1.0),
@@ -318,7 +320,7 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
 
 
 @dataclass(frozen=True)
-class Pair:
+class WorstPair:
     """The most and the least favoured group.
 
     `most`, `least`: the estimated groups. `difference`, `ratio`: the largest rate less the smallest, whichever groups
@@ -337,7 +339,7 @@ class Pair:
     below: float
 
 
-def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
+def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> WorstPair | None:
     """Return the largest rate of the chosen groups compared with the smallest; None for fewer than two groups."""
     among = np.flatnonzero(chosen & ~np.isnan(share.estimate))
     if len(among) < 2:
@@ -359,7 +361,7 @@ def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
     ratio = smallest / largest if largest else math.nan
     told = np.array([np.clip(ratio_low, 0.0, 1.0)[0], np.clip(ratio_high, 0.0, 1.0)[0], below])
     told = _beside(not drawn.any(), told)
-    return Pair(
+    return WorstPair(
         int(among[most]),
         int(among[least]),
         difference,

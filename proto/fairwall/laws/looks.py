@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from fairwall.laws.cells import cells_scale
 from fairwall.laws.cube import CubeNoise
-from fairwall.laws.noise import Law
+from fairwall.laws.noise import NoiseDistribution
 from fairwall.laws.residuals import CROWDS, PARTS
 from fairwall.laws.response import turning_probability
 
@@ -71,7 +71,7 @@ _CERTAIN = 40.0
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class SinglePersonTest:
     """Distributions of an observation of one person, and the number of such looks.
 
     `one`, `zero`: probabilities of the observations, of one shape, for a disadvantaged and for an advantaged person;
@@ -83,7 +83,7 @@ class Look:
     times: int = 1
 
 
-def told_apart(looks: Sequence[Look]) -> float:
+def told_apart(looks: Sequence[SinglePersonTest]) -> float:
     """Return the balanced accuracy of independent looks at distinguishing two hypotheses: 1/2 + TV/2."""
     laws = [(look.one / look.one.sum(), look.zero / look.zero.sum(), look.times) for look in looks]
     if len(laws) == 1 and laws[0][2] == 1:
@@ -126,7 +126,7 @@ def _on_grid(places: NDArray[np.float64], law: NDArray[np.float64]) -> NDArray[n
     return spread
 
 
-def of_noise(law: Law, n: int, n0: int, rows: int) -> float:
+def of_noise(law: NoiseDistribution, n: int, n0: int, rows: int) -> float:
     """Return the balanced accuracy of `rows` rows of 0 and 1 with noise on X, of a cube or independent."""
     law, n, n0, smaller = small(law, n, n0)
     rows = max(1, round(rows / smaller))
@@ -137,7 +137,7 @@ def of_noise(law: Law, n: int, n0: int, rows: int) -> float:
     return found_out(told, n, n0)
 
 
-def small(law: Law, n: int, n0: int) -> tuple[Law, int, int, float]:
+def small(law: NoiseDistribution, n: int, n0: int) -> tuple[NoiseDistribution, int, int, float]:
     """Return the noise, n and N0 of a smaller data set that tells as much, and the ratio of sizes."""
     smaller = max(1.0, n0 * (n - n0) / n / _SPREAD_MAX)
     if smaller == 1:
@@ -145,11 +145,11 @@ def small(law: Law, n: int, n0: int) -> tuple[Law, int, int, float]:
     return scaled(law, 1 / math.sqrt(smaller)), round(n / smaller), round(n0 / smaller), smaller
 
 
-def scaled(law: Law, factor: float) -> Law:
+def scaled(law: NoiseDistribution, factor: float) -> NoiseDistribution:
     """Return a distribution with `factor` times the noise, at least `_LEAST_SCALE`."""
     of_scale: Any = law
     least = _LEAST_SCALE / law.sides if isinstance(law, CubeNoise) else _LEAST_SCALE
-    found: Law = replace(of_scale, scale=max(law.scale * factor, least))
+    found: NoiseDistribution = replace(of_scale, scale=max(law.scale * factor, least))
     return found
 
 
@@ -187,7 +187,7 @@ def distance(accuracy: float) -> float:
     return 2 * NormalDist().inv_cdf(min(accuracy, 1 - 1e-9))
 
 
-def look_at_rows(law: Law, n: int, n0: int, rows: int, *, ones: int = 0) -> Look:
+def look_at_rows(law: NoiseDistribution, n: int, n0: int, rows: int, *, ones: int = 0) -> SinglePersonTest:
     """Return the look of `rows` rows with independent noise on X; half of each row is 1s, or `ones` people."""
     first, with_one, without = _counts(n, ones or n // 2, n0)
     middle, reach = first + len(without) / 2, len(without) / 2 + 1
@@ -197,7 +197,7 @@ def look_at_rows(law: Law, n: int, n0: int, rows: int, *, ones: int = 0) -> Look
     ends = np.unique(np.concatenate([near, far]))
     x, width = middle + (ends[1:] + ends[:-1]) / 2, np.diff(ends)
     density = np.exp(law.log_density(x[:, np.newaxis] - (first + np.arange(len(without)))))
-    return Look(width * (density @ with_one), width * (density @ without), rows)
+    return SinglePersonTest(width * (density @ with_one), width * (density @ without), rows)
 
 
 def of_cube(law: CubeNoise, n: int, n0: int, rows: int) -> float:
@@ -208,7 +208,7 @@ def of_cube(law: CubeNoise, n: int, n0: int, rows: int) -> float:
     return 0.5 + float(np.abs(np.tanh(_ratios_of_cube(law, n, n0, rows) / 2)).mean()) / 2
 
 
-def look_at_cube(law: CubeNoise, n: int, n0: int, rows: int) -> Look:
+def look_at_cube(law: CubeNoise, n: int, n0: int, rows: int) -> SinglePersonTest:
     """Return the look of a whole batch with noise from a cube: simulated log-likelihood ratios.
 
     From `_ROWS_THAT_TELL_SIZE` rows on the cube's size is known and rows are independent given it: no simulation.
@@ -216,10 +216,10 @@ def look_at_cube(law: CubeNoise, n: int, n0: int, rows: int) -> Look:
     if rows >= _ROWS_THAT_TELL_SIZE:
         return replace(_look_at_uniform(law.scale * (law.sides + 1), n, n0), times=rows)
     tilt = np.tanh(_ratios_of_cube(law, n, n0, rows, _DRAWS_OF_LOOKS) / 2)
-    return Look(1 + tilt, 1 - tilt)
+    return SinglePersonTest(1 + tilt, 1 - tilt)
 
 
-def _look_at_uniform(size: float, n: int, n0: int) -> Look:
+def _look_at_uniform(size: float, n: int, n0: int) -> SinglePersonTest:
     """Return the look of a row, half of it 1s, with noise on X that is uniform up to a size."""
     _, *laws = _counts(n, n // 2, n0)
     whole = np.arange(len(laws[0]))
@@ -229,7 +229,7 @@ def _look_at_uniform(size: float, n: int, n0: int) -> Look:
     first, after = np.searchsorted(whole, x - size), np.searchsorted(whole, x + size)
     below = (np.append(0.0, np.cumsum(of_x)) for of_x in laws)
     with_one, without = (width * (each[after] - each[first]) / (2 * size) for each in below)
-    return Look(with_one, without)
+    return SinglePersonTest(with_one, without)
 
 
 def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DRAWS) -> NDArray[np.float64]:
@@ -266,23 +266,23 @@ def of_cells(n: int, n0: int, cells: int, epsilon: float, *, besides: bool = Fal
     return told_apart(looks) if looks else 0.5
 
 
-def look_at_residual(n: int, n0: int, epsilon: float) -> Look:
+def look_at_residual(n: int, n0: int, epsilon: float) -> SinglePersonTest:
     """Return the look of the sum measured besides cells: as if an eighth of the people had all of its weight."""
     return look_at_cells(n, n0, CROWDS, PARTS[-1] * epsilon)
 
 
-def look_at_cells(n: int, n0: int, cells: int, epsilon: float) -> Look:
+def look_at_cells(n: int, n0: int, cells: int, epsilon: float) -> SinglePersonTest:
     """Return the look of noisy counts of at least two equal cells, of at least one person each."""
     scale = cells_scale(epsilon) * math.sqrt(1 - 1 / cells)
     _, with_one, without = _counts(n, max(1, n // cells), n0)
     most = math.ceil(_FAR * scale)
     noise = np.exp(-np.abs(np.arange(-most, most + 1)) / scale)
     noise /= noise.sum()
-    return Look(np.convolve(with_one, noise), np.convolve(without, noise))
+    return SinglePersonTest(np.convolve(with_one, noise), np.convolve(without, noise))
 
 
 @lru_cache(maxsize=256)
-def look_at_response(n: int, n0: int, epsilon: float) -> Look:
+def look_at_response(n: int, n0: int, epsilon: float) -> SinglePersonTest:
     """Return the look of randomised response: a person's own noisy attribute, and the count of all others'.
 
     More than `_RESPONSES_MAX` people count as that many: the information that N0 adds falls with 1/sqrt(n).
@@ -296,7 +296,7 @@ def look_at_response(n: int, n0: int, epsilon: float) -> Look:
         return np.convolve(_binomial(disadvantaged, turned)[::-1], _binomial(n - 1 - disadvantaged, turned))
 
     one, zero = others(n0 - 1), others(n0)
-    return Look(
+    return SinglePersonTest(
         np.concatenate([(1 - turned) * one, turned * one]), np.concatenate([turned * zero, (1 - turned) * zero])
     )
 

@@ -54,7 +54,7 @@ _PATIENCE = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class LowRankSplit:
     """Common and residual sums of a stratum. Public.
 
     Parameters
@@ -77,7 +77,7 @@ class Split:
     own_law: CubeNoise
 
 
-def best_split(values: NDArray[np.float64], epsilon: float, step: float, *, size_known: bool) -> Split:
+def best_split(values: NDArray[np.float64], epsilon: float, step: float, *, size_known: bool) -> LowRankSplit:
     """Return the best split of the values of everybody in a stratum, shape (k, n).
 
     Epsilon is above 0 and finite, and the grid's step, h, a power of two of at most 1. N0 is released with the common
@@ -113,7 +113,7 @@ def best_split(values: NDArray[np.float64], epsilon: float, step: float, *, size
     own_scale = math.inf
     if own.sides:
         own_scale = 1 / (part * epsilon) if sides else least_scale(epsilon)
-    return Split(
+    return LowRankSplit(
         np.array(rows[:rank]).reshape(rank, values.shape[1]),
         kept,
         own,

@@ -20,13 +20,13 @@ from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.counts import counts_loss, gaussian_scales, laplace_scales
 from fairwall.laws.cube import CubeNoise, cube_loss, cube_scales
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
-from fairwall.laws.noise import Gaussian, Laplace, Law
+from fairwall.laws.noise import Gaussian, Laplace, NoiseDistribution
 from fairwall.laws.precision import DECIMALS, rounding_law
 from fairwall.laws.proposal import proposed_bound, released_law
 from fairwall.laws.response import response_loss, turning_probability
 from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
-from fairwall.plugins import Plugin, Table
+from fairwall.plugins import Plugin, Registry
 
 RESPONSE_FROM = 5.0
 """Epsilon from which `recommended` is usually randomised response; below, mostly counts."""
@@ -38,7 +38,7 @@ _multiplier = lru_cache(maxsize=64)(gaussian_multiplier)
 
 
 @dataclass(frozen=True)
-class Batch:
+class NoiseInputs:
     """Inputs of a mechanism's error distribution, for a metric with one part.
 
     Attributes
@@ -100,11 +100,9 @@ class Interval:
 class MechanismLaw:
     """The public facts of one mechanism; those without a default must be given.
 
-    Parameters
-    ----------
-    noise_on : the quantity to which noise is added.
-    error : from a `Batch` to the distribution of an answer's error, as near as it is known; None for exact answers.
-    counts_on_groups : whether noise is smaller the more people both groups are known to have: losses hold for such data
+    Parameters ---------- noise_on : the quantity to which noise is added. error : from a `NoiseInputs` to the
+    distribution of an answer's error, as near as it is known; None for exact answers. counts_on_groups : whether
+    noise is smaller the more people both groups are known to have: losses hold for such data
         alone.
     interval : the meaning of its intervals; None if it gives none.
     independent : whether each answer is the gap plus noise distributed as `error`, independent of all else.
@@ -115,12 +113,12 @@ class MechanismLaw:
     truncates : whether redrawing noise until the answer lies in the metric's range is proved private too, see
         `fairwall.laws.bounding`.
     may_be_nan : whether some answers may be NaN, though it answers.
-    loss : from a `Batch` to the least epsilon, at its delta, between a data set with these counts and all its
+    loss : from a `NoiseInputs` to the least epsilon, at its delta, between a data set with these counts and all its
         neighbours. None where it is not known in closed form.
     """
 
     noise_on: Noisy
-    error: Callable[[Batch], Law | None]
+    error: Callable[[NoiseInputs], NoiseDistribution | None]
     counts_on_groups: bool
     interval: Interval | None
     independent: bool = False
@@ -129,7 +127,7 @@ class MechanismLaw:
     epsilon_below: float = math.inf
     truncates: bool = False
     may_be_nan: bool = False
-    loss: Callable[[Batch], float] | None = None
+    loss: Callable[[NoiseInputs], float] | None = None
 
     @property
     def is_choice(self) -> bool:
@@ -142,16 +140,16 @@ class MechanismLaw:
         return self.noise_on in ("attributes", "cells", "any")
 
 
-def _overall(batch: Batch) -> float:
+def _overall(batch: NoiseInputs) -> float:
     return global_sensitivity(batch.metric, batch.people, minimum_group=batch.minimum_group)
 
 
-def _gaussian(batch: Batch) -> Law:
+def _gaussian(batch: NoiseInputs) -> NoiseDistribution:
     multiplier = _multiplier(batch.epsilon, batch.delta)
     return Gaussian(multiplier * math.sqrt(batch.queries) * _overall(batch))
 
 
-def _gaussian_loss(batch: Batch) -> float:
+def _gaussian_loss(batch: NoiseInputs) -> float:
     moves = local_sensitivity(batch.metric, batch.n0, batch.n1, minimum_group=batch.minimum_group)
     if moves == 0:
         return 0.0
@@ -159,14 +157,14 @@ def _gaussian_loss(batch: Batch) -> float:
     return gaussian_epsilon(reach / moves, batch.delta)
 
 
-def _cauchy_loss(batch: Batch) -> float:
+def _cauchy_loss(batch: NoiseInputs) -> float:
     # The first element is between g+1 and g.
     first, n = batch.minimum_group + 1, batch.people
     losses = tuned_loss(batch.metric, n, batch.queries, batch.epsilon, batch.shares)
     return max((float(losses[s - first]) for s in (batch.n0, batch.n0 + 1) if first <= s <= n + 1 - first), default=0.0)
 
 
-def _counts(batch: Batch) -> Law:
+def _counts(batch: NoiseInputs) -> NoiseDistribution:
     # The noise on a centred sum, times 1/n0 + 1/n1. The sizes are those used for the answers, with N0 as released: all
     # else cancels except (N0 released - N0) times the row's mean minus 1/2, which is 0 for balanced rows. Impossible
     # answers were moved to the nearest possible ones.
@@ -174,43 +172,43 @@ def _counts(batch: Batch) -> Law:
     return Laplace((1 / batch.n0 + 1 / batch.n1) * scales.sums)
 
 
-def _counts_gaussian(batch: Batch) -> Law:
+def _counts_gaussian(batch: NoiseInputs) -> NoiseDistribution:
     multiplier = _multiplier(batch.epsilon, batch.delta)
     scales = gaussian_scales(batch.queries, multiplier, size_known=batch.size_known)
     return Gaussian((1 / batch.n0 + 1 / batch.n1) * scales.sums)
 
 
-def _counts_gaussian_loss(batch: Batch) -> float:
+def _counts_gaussian_loss(batch: NoiseInputs) -> float:
     # N0 moves by 1 and every sum by 1/2, at any counts: one Gaussian that moves by as many standard deviations.
     scales = gaussian_scales(batch.queries, _multiplier(batch.epsilon, batch.delta))
     return gaussian_epsilon(1 / math.hypot(1 / scales.size, math.sqrt(batch.queries) / 2 / scales.sums), batch.delta)
 
 
-def _cube(batch: Batch) -> CubeNoise:
+def _cube(batch: NoiseInputs) -> CubeNoise:
     # As for counts, for values that fill [0, 1] and different models; otherwise the noise is smaller.
     law = cube_scales(batch.queries, batch.epsilon, size_known=batch.size_known).law
     return replace(law, scale=(1 / batch.n0 + 1 / batch.n1) * law.scale / 2)
 
 
-def _low_rank(batch: Batch) -> Law:
+def _low_rank(batch: NoiseInputs) -> NoiseDistribution:
     # For models that have nothing in common, with all sizes; for others the predictions determine the reduction.
     return replace(_cube(batch), stair=0.0)
 
 
-def _cells(batch: Batch) -> Law:
+def _cells(batch: NoiseInputs) -> NoiseDistribution:
     # The noise of one cell, whose people differ from the mean by 1/2. The number of cells, and the shrinking towards no
     # gap, depend on the predictions.
     return Laplace((1 / batch.n0 + 1 / batch.n1) * cells_scale(batch.epsilon) / 2)
 
 
-def _proposed(batch: Batch) -> Law:
+def _proposed(batch: NoiseInputs) -> NoiseDistribution:
     # Given that the test passed.
     g = batch.minimum_group
     bound = proposed_bound(batch.metric, batch.people, minimum_group=g) if batch.people > 2 * g else 0.0
     return released_law(bound, batch.queries, batch.epsilon)
 
 
-def _recommended(batch: Batch) -> Law | None:
+def _recommended(batch: NoiseInputs) -> NoiseDistribution | None:
     # The winning mechanism is public, but determined by compliance's code; counts may be shrunk.
     return None if batch.epsilon >= RESPONSE_FROM else _counts(batch)
 
@@ -225,7 +223,7 @@ def _checked(plugin: Plugin, law: MechanismLaw) -> MechanismLaw:
     return law
 
 
-MECHANISM_LAWS: Table[MechanismLaw] = Table(
+MECHANISM_LAWS: Registry[MechanismLaw] = Registry(
     "laws",
     {
         "exact": MechanismLaw(

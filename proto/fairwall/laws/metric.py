@@ -33,14 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.errors import NotOneOf, UserError, did_you_mean
-from fairwall.plugins import Plugin, Table
+from fairwall.plugins import Plugin, Registry
 
 Value = Literal["prediction", "correct", "hit"]
 """A person's public value: h; 1 - abs(y - h); or h y."""
 
 
 @dataclass(frozen=True)
-class Part:
+class MetricPart:
     """A quantity that a metric sums over each group; these sums and the counts determine the metric.
 
     The value is one number in [0, 1] for each person; the label selects the stratum, None for everybody.
@@ -51,7 +51,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupSums:
+class MetricSums:
     """Inputs of a metric from one of its parts. Secret.
 
     Parameters
@@ -71,7 +71,7 @@ class MetricError(UserError, ValueError):
     """A metric without the facts that error distributions need. Its text is one line."""
 
 
-_PRECISION = (Part("hit"), Part("prediction"))
+_PRECISION = (MetricPart("hit"), MetricPart("prediction"))
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ class Metric:
     binary : whether predictions must be 0 or 1.
     bounded : whether one person's effect is bounded. An unbounded metric cannot be protected by noise on the metric.
     joined : for several strata, each with one part: "max" or "sum" of their absolute gaps.
-    formula : from the `GroupSums` of each part to the metric of each model, where that is no gap of means.
+    formula : from the `MetricSums` of each part to the metric of each model, where that is no gap of means.
     also : other names: Fairlearn's name where that means the same, in all cases.
     """
 
     name: str
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[MetricPart, ...]
     absolute: bool = False
     binary: bool = False
     bounded: bool = True
@@ -158,7 +158,7 @@ class Metric:
         return np.abs(gap) if self.absolute else gap
 
 
-def predictive_parity(hits: GroupSums, positives: GroupSums) -> NDArray[np.float64]:
+def predictive_parity(hits: MetricSums, positives: MetricSums) -> NDArray[np.float64]:
     """Return the PPV gap: P(y=1 | h=1, a=1) - P(y=1 | h=1, a=0).
 
     Fairlearn: the group difference of a MetricFrame of precision. 0 where a group has nobody with h = 1: refusing would
@@ -171,17 +171,17 @@ def predictive_parity(hits: GroupSums, positives: GroupSums) -> NDArray[np.float
     return np.where(defined, precision1 - precision0, 0.0)
 
 
-def disparate_impact(predictions: GroupSums) -> NDArray[np.float64]:
+def disparate_impact(predictions: MetricSums) -> NDArray[np.float64]:
     """Return DI: P(h=1 | a=0) / P(h=1 | a=1). Fairlearn: `demographic_parity_ratio`, the smaller of DI and 1/DI."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return (predictions.sum0 / predictions.n0) / (predictions.sum1 / predictions.n1)
 
 
-_MEAN = (Part("prediction"),)
-_POSITIVES = (Part("prediction", label=1),)
-_NEGATIVES = (Part("prediction", label=0),)
+_MEAN = (MetricPart("prediction"),)
+_POSITIVES = (MetricPart("prediction", label=1),)
+_NEGATIVES = (MetricPart("prediction", label=0),)
 _ODDS = _POSITIVES + _NEGATIVES
-_CORRECT = (Part("correct"),)
+_CORRECT = (MetricPart("correct"),)
 
 
 def _checked(plugin: Plugin, metric: Metric) -> Metric:
@@ -191,7 +191,7 @@ def _checked(plugin: Plugin, metric: Metric) -> Metric:
     if formula is None:
         return metric
 
-    def checked(*sums: GroupSums) -> NDArray[np.float64]:
+    def checked(*sums: MetricSums) -> NDArray[np.float64]:
         found = plugin.call(formula, *sums)
         plugin.require(
             isinstance(found, np.ndarray) and found.dtype == np.float64 and found.shape == sums[0].sum1.shape,
@@ -202,7 +202,7 @@ def _checked(plugin: Plugin, metric: Metric) -> Metric:
     return replace(metric, formula=checked)
 
 
-METRICS: Table[Metric] = Table(
+METRICS: Registry[Metric] = Registry(
     "metrics",
     {
         metric.name: metric

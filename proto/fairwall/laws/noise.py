@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-class Law(Protocol):
+class NoiseDistribution(Protocol):
     """A symmetric distribution of noise around 0. Scale 0 is no noise."""
 
     @property
@@ -32,7 +32,7 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class Scaled:
-    """A `Law` whose density and draws are defined for scales above 0."""
+    """A `NoiseDistribution` whose density and draws are defined for scales above 0."""
 
     scale: float
 
@@ -41,12 +41,12 @@ class Scaled:
             raise ValueError("the scale must be a finite number of at least 0")
 
     def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
-        """See `Law.log_density`."""
+        """See `NoiseDistribution.log_density`."""
         x = np.asarray(x, dtype=np.float64)
         return self._log_density(x) if self.scale else np.where(x == 0, 0.0, -np.inf)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """See `Law.sample`."""
+        """See `NoiseDistribution.sample`."""
         return self._sample(rng, size) if self.scale else np.zeros(size)
 
     def _log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -169,7 +169,7 @@ SHARE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class NoisyObservations:
     """Released numbers y = S z + noise, with the products of S that answers about X need.
 
     Parameters
@@ -289,7 +289,7 @@ class Posterior:
         return found
 
 
-def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: int) -> Posterior:
+def posterior(products: NDArray[np.float64], seen: NoisyObservations, share: float, people: int) -> Posterior:
     """Return the posterior of u from released numbers, X X', shape (m, m), the released s, in (0, 1), and n."""
     squares, directions = directions_of(products)
     spread, cross, r = share * (1 - share), directions.T @ seen.cross, len(squares)
@@ -346,7 +346,7 @@ def _known(
 
 
 def _alone(
-    cross: NDArray[np.float64], off: NDArray[np.float64], seen: Seen, spread: float
+    cross: NDArray[np.float64], off: NDArray[np.float64], seen: NoisyObservations, spread: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return U'u0, shape (r,), and the covariance of its noise; `cross` is U'X S', and `spread` c s(1-s)."""
     solved, _ = _solved(spread * seen.gram, seen.noise, spread * cross.T)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.group_tables import Rows, Share, Table, _joining, _quantile
+from fairwall.laws.group_tables import NoisyRows, NoisyTable, Share, _joining, _quantile
 from fairwall.laws.groups import balanced
 from fairwall.laws.quantiles import LEVEL
 
@@ -39,7 +39,7 @@ _NUMBERS = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class MeasureCounts:
     """Rows of counts by group that were released together, and their noise.
 
     `released`: shape (rows, groups). `noise`: simulated, of all rows jointly, shape (rows, draws, groups); one draw of
@@ -50,14 +50,14 @@ class Counts:
     noise: NDArray[np.float64]
     merged: NDArray[np.int64]
 
-    def joined(self, groups: NDArray[np.intp], count: int) -> Counts:
+    def joined(self, groups: NDArray[np.intp], count: int) -> MeasureCounts:
         """Join groups, as `fairwall.laws.group_tables.merged_share` does."""
         into = _joining(groups, count)
-        return Counts(self.released @ into, self.noise @ into, (self.merged @ into).astype(np.int64))
+        return MeasureCounts(self.released @ into, self.noise @ into, (self.merged @ into).astype(np.int64))
 
-    def combined(self, weights: NDArray[np.floating[Any]]) -> Counts:
+    def combined(self, weights: NDArray[np.floating[Any]]) -> MeasureCounts:
         """Return weighted sums of the rows; weights have the shape (sums, rows)."""
-        return Counts(weights @ self.released, np.tensordot(weights, self.noise, 1), self.merged)
+        return MeasureCounts(weights @ self.released, np.tensordot(weights, self.noise, 1), self.merged)
 
     def share(self, top: int, rest: int) -> Share:
         """Return one row over its sum with another, by their indices."""
@@ -77,7 +77,7 @@ class Counts:
         return np.maximum(self.released[:, np.newaxis] - self.noise, 0.0)
 
 
-def counts_of_tables(tables: Sequence[tuple[Table, NDArray[np.float64]]]) -> Counts:
+def counts_of_tables(tables: Sequence[tuple[NoisyTable, NDArray[np.float64]]]) -> MeasureCounts:
     """Return weighted sums of each table's strata; the weights beside it have the shape (its rows, strata)."""
     groups = tables[0][0].counts.shape[1]
     noise = [
@@ -86,18 +86,18 @@ def counts_of_tables(tables: Sequence[tuple[Table, NDArray[np.float64]]]) -> Cou
     ]
     released = np.concatenate([weights @ table.counts for table, weights in tables])
     least = min(each.shape[1] for each in noise)
-    return Counts(released, np.concatenate([each[:, :least] for each in noise]), np.ones(groups, np.int64))
+    return MeasureCounts(released, np.concatenate([each[:, :least] for each in noise]), np.ones(groups, np.int64))
 
 
-def counts_of_rows(parts: Sequence[Rows], measures: Sequence[int]) -> Counts:
+def counts_of_rows(parts: Sequence[NoisyRows], measures: Sequence[int]) -> MeasureCounts:
     """Return, for each measure in turn, the number of people it looks at and its sum, from all parts of the people."""
     each = list(measures)
     told = [_told(part, each, place) for place, part in enumerate(parts)]
     released, noise = (sum(pair[side] for pair in told) for side in (0, 1))
-    return Counts(np.asarray(released), np.asarray(noise), np.ones(parts[0].counts.shape[1], np.int64))
+    return MeasureCounts(np.asarray(released), np.asarray(noise), np.ones(parts[0].counts.shape[1], np.int64))
 
 
-def _told(part: Rows, measures: list[int], place: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _told(part: NoisyRows, measures: list[int], place: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return one part's counts for `counts_of_rows`, and their noise, which measures of one row share."""
     rows = part.row[measures]
     distinct = np.unique(rows[rows > 0])
@@ -125,7 +125,7 @@ def _noise_of_strata(place: int, rate: float, strata: int, groups: int) -> NDArr
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class GroupEstimate:
     """A number for each group and the ends of its interval, all of shape (groups,).
 
     NaN is undefined, 0 over 0. The ends are then NaN too, unless the value is undefined because of noise only: then
@@ -137,7 +137,7 @@ class Estimate:
     high: NDArray[np.float64]
 
 
-def balanced_accuracy(counts: Counts) -> Estimate:
+def balanced_accuracy(counts: MeasureCounts) -> GroupEstimate:
     """Return (TPR + 1 - FPR) / 2 of each group, in [0, 1] (Brodersen et al. 2010).
 
     The four rows of `counts`: people with the label 1, selected ones among them, and the same for the label 0.
@@ -152,14 +152,14 @@ def balanced_accuracy(counts: Counts) -> Estimate:
     return _clipped(_interval(value, of(counts.draws), np.abs(counts.noise).sum(axis=0), clear), 0.0, 1.0)
 
 
-def treatment_equality(counts: Counts) -> Estimate:
+def treatment_equality(counts: MeasureCounts) -> GroupEstimate:
     """Return each group's false negatives over false positives (Berk et al. 2018); rows as of `balanced_accuracy`."""
     errors = counts.combined(np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]))
     low, high = errors.share(0, 1).interval()
-    return Estimate(_over(*errors.estimate), _over(low, 1 - low), _over(high, 1 - high))
+    return GroupEstimate(_over(*errors.estimate), _over(low, 1 - low), _over(high, 1 - high))
 
 
-def common_odds_ratio(counts: Counts, reference: int) -> Estimate:
+def common_odds_ratio(counts: MeasureCounts, reference: int) -> GroupEstimate:
     """Return the odds ratio common to all segments, sum(a d / n) / sum(b c / n) (Mantel and Haenszel 1959).
 
     In each segment a and b are the group's hits and others, c and d those of the reference, and n is their sum. For one
@@ -182,8 +182,8 @@ def common_odds_ratio(counts: Counts, reference: int) -> Estimate:
 
 
 def ratios_however_filled(
-    counts: Counts, may_be: NDArray[np.bool_], compared: NDArray[np.bool_]
-) -> tuple[Estimate, Estimate]:
+    counts: MeasureCounts, may_be: NDArray[np.bool_], compared: NDArray[np.bool_]
+) -> tuple[GroupEstimate, GroupEstimate]:
     """Return bounds on impact ratios over all assignments of people of unknown groups to known ones.
 
     With h hits and o others of a group, and h', o' of all others who may belong to it, its rate is from h / (h + o +
@@ -213,7 +213,7 @@ def ratios_however_filled(
 
     if compared.sum() < 2:
         nothing = np.full(len(compared), np.nan)
-        return Estimate(nothing, nothing, nothing), Estimate(nothing, nothing, nothing)
+        return GroupEstimate(nothing, nothing, nothing), GroupEstimate(nothing, nothing, nothing)
     people = counts.combined(np.ones((1, 2)))
     clear = np.broadcast_to(_clear(people.released, people.noise)[compared].all(), compared.shape)
     norms = np.broadcast_to(np.abs(counts.noise).sum(axis=(0, 2))[:, np.newaxis], counts.noise.shape[1:])
@@ -224,7 +224,7 @@ def ratios_however_filled(
     return _clipped(least, 0.0, 1.0), _clipped(most, 0.0, 1.0)
 
 
-def standardised_difference(share: Share, reference: int, deviation: float) -> Estimate:
+def standardised_difference(share: Share, reference: int, deviation: float) -> GroupEstimate:
     """Return each group's mean less that of the reference, over the deviation of all people's values.
 
     Fair lending takes the deviation of everybody, which is public here: the developer knows the predictions.
@@ -250,10 +250,10 @@ def _clear(released: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray
 
 def _interval(
     value: NDArray[np.float64], drawn: NDArray[np.float64], norms: NDArray[np.float64], clear: NDArray[np.bool_]
-) -> Estimate:
+) -> GroupEstimate:
     """Return the middle of the draws, shape (draws, groups), where counts are clear; else their ends in the ball."""
     if len(drawn) == 1:
-        return Estimate(value, value, value)
+        return GroupEstimate(value, value, value)
     low, high = np.empty_like(value), np.empty_like(value)
     missed = (1 - LEVEL) / 2
     for group, own in enumerate(drawn.T):
@@ -265,8 +265,8 @@ def _interval(
         high[group] = ordered[len(ordered) - 1 - skipped] if skipped >= unknown else math.inf
         if unknown == len(inside):
             low[group] = high[group] = math.nan
-    return Estimate(value, np.fmin(low, value), np.fmax(high, value))
+    return GroupEstimate(value, np.fmin(low, value), np.fmax(high, value))
 
 
-def _clipped(estimate: Estimate, least: float, most: float) -> Estimate:
-    return Estimate(estimate.value, np.clip(estimate.low, least, most), np.clip(estimate.high, least, most))
+def _clipped(estimate: GroupEstimate, least: float, most: float) -> GroupEstimate:
+    return GroupEstimate(estimate.value, np.clip(estimate.low, least, most), np.clip(estimate.high, least, most))

@@ -20,7 +20,15 @@ from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance
 from fairwall.laws.decimals import least_scale
 from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
 from fairwall.laws.metric import find_metric, strata_of
-from fairwall.laws.posterior import SHARE, Free, Seen, directions_of, predicted_error, structures, variances_told
+from fairwall.laws.posterior import (
+    SHARE,
+    Free,
+    NoisyObservations,
+    directions_of,
+    predicted_error,
+    structures,
+    variances_told,
+)
 from fairwall.laws.residuals import CORRELATION, CROWDS, STEPS, Residual, besides_cells, expected, leading
 
 EPSILON = "cells.epsilon"
@@ -35,7 +43,7 @@ PURCHASES_MAX = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Purchase:
+class CellPurchase:
     """A batch's purchase: cells with noisy counts, and weighted sums.
 
     `cell_of`: each person's cell, shape (n,). `counts`, `variances`: the noisy number of disadvantaged people in each
@@ -50,7 +58,7 @@ class Purchase:
     sums: NDArray[np.float64]
     sum_variances: NDArray[np.float64]
 
-    def of(self, people: NDArray[np.intp]) -> Purchase:
+    def of(self, people: NDArray[np.intp]) -> CellPurchase:
         """Return the purchase restricted to some people, by position."""
         return replace(self, cell_of=self.cell_of[people], weights=self.weights[:, people])
 
@@ -59,7 +67,7 @@ class Purchase:
         """The number of people in each cell, shape (cells,)."""
         return np.bincount(self.cell_of, minlength=len(self.counts)).astype(np.float64)
 
-    def narrowed(self) -> Purchase:
+    def narrowed(self) -> CellPurchase:
         """Return the purchase without impossible excess of noise in its counts, `fairwall.laws.cells.narrowed`."""
         people = self.people
         inside = np.flatnonzero(people)
@@ -182,8 +190,8 @@ def predicted(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, beside
     return sum(errors) / len(errors)
 
 
-def predicted_with(batch: AskedBatch, purchases: Sequence[Purchase]) -> list[float]:
-    """Return the expected error of an answer from each purchase by itself; public, `Purchase.counts` is not looked at.
+def predicted_with(batch: AskedBatch, purchases: Sequence[CellPurchase]) -> list[float]:
+    """Return the expected error of an answer from each purchase by itself; public: no counts are looked at.
 
     For all directions in which models differ, where `predicted` looks at the first ones. As much may hide in the
     leading direction of the sums' residual as `fairwall.laws.residuals` assumes, B.
@@ -209,7 +217,7 @@ def predicted_with(batch: AskedBatch, purchases: Sequence[Purchase]) -> list[flo
     return errors.tolist()
 
 
-def _left(products: NDArray[np.float64], seen: Seen, cells: int) -> float:
+def _left(products: NDArray[np.float64], seen: NoisyObservations, cells: int) -> float:
     """Return the largest eigenvalue of X X' - X S' (S S')^-1 S X', by division for cells, which share nobody."""
     of_cells = seen.cross[:, :cells] / seen.ones[:cells]
     left = products - of_cells @ seen.cross[:, :cells].T
@@ -221,7 +229,7 @@ def _left(products: NDArray[np.float64], seen: Seen, cells: int) -> float:
     return max(float(np.linalg.eigvalsh(left)[-1]), 0.0)
 
 
-def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides: bool = True) -> Purchase:
+def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides: bool = True) -> CellPurchase:
     """Return a batch's planned purchase, with counts and sums of 0."""
     found = plan(batch, epsilon, limit, besides)
     cell_of, variances = np.empty(len(batch.labels), np.intp), list[float]()
@@ -235,19 +243,19 @@ def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides:
             rows.append(row)
             of_rows.append(discrete_variance(STEPS * each.residual.scale) / STEPS**2)
     weights = np.array(rows, np.int8).reshape(len(rows), len(cell_of))
-    return Purchase(
+    return CellPurchase(
         cell_of, np.zeros(len(variances)), np.array(variances), weights, np.zeros(len(rows)), np.array(of_rows)
     )
 
 
-def bought_at(facts: Mapping[str, NDArray[Any]], epsilon: float) -> list[Purchase]:
+def bought_at(facts: Mapping[str, NDArray[Any]], epsilon: float) -> list[CellPurchase]:
     """Return an account's purchases at epsilon or more; the most expensive if there are more than `PURCHASES_MAX`."""
     paid = facts.get(EPSILON, np.empty(0))
     dearest = {number for number in np.argsort(-paid, kind="stable")[:PURCHASES_MAX] if paid[number] >= epsilon}
     return [one for number, one in enumerate(purchases(facts)) if number in dearest]
 
 
-def purchases(facts: Mapping[str, NDArray[Any]]) -> Iterator[Purchase]:
+def purchases(facts: Mapping[str, NDArray[Any]]) -> Iterator[CellPurchase]:
     """Yield an account's purchases."""
     for number in range(len(facts.get(EPSILON, ()))):
         of, counted, of_weights, of_sums = fact_names(number)
@@ -257,7 +265,7 @@ def purchases(facts: Mapping[str, NDArray[Any]]) -> Iterator[Purchase]:
         sums, their, first, last = np.asarray(facts.get(of_sums, np.zeros((0, 4))), dtype=np.float64).T
         within = (cell_of >= first[:, np.newaxis]) & (cell_of <= last[:, np.newaxis])
         weights = np.where(within, np.asarray(facts.get(of_weights, 0), dtype=np.int8), np.int8(0))
-        yield Purchase(cell_of, counts, variances, weights, sums, their)
+        yield CellPurchase(cell_of, counts, variances, weights, sums, their)
 
 
 def fact_names(number: int) -> tuple[str, str, str, str]:
@@ -269,7 +277,7 @@ def fact_names(number: int) -> tuple[str, str, str, str]:
     return f"cells.{number}.of", f"cells.{number}.counts", f"cells.{number}.weights", f"cells.{number}.sums"
 
 
-def disadvantaged_among(purchases: Sequence[Purchase], members: NDArray[np.bool_]) -> tuple[float, float]:
+def disadvantaged_among(purchases: Sequence[CellPurchase], members: NDArray[np.bool_]) -> tuple[float, float]:
     """Return an estimate of the number of disadvantaged members, and its variance.
 
     Each purchase adds up its cells, weighted by the members' share of a cell. Purchases are weighted by their noise.
@@ -282,13 +290,13 @@ def disadvantaged_among(purchases: Sequence[Purchase], members: NDArray[np.bool_
     return float(np.dot(estimates, precisions) / sum(precisions)), 1 / sum(precisions)
 
 
-def excess(purchases: Sequence[Purchase]) -> float:
+def excess(purchases: Sequence[CellPurchase]) -> float:
     """Return the excess kurtosis of the sum of all noise on counts: 3 + 1/v of one count, v its variance."""
     v = np.concatenate([one.variances for one in purchases])
     return float((v**2 * (3 + 1 / v)).sum() / v.sum() ** 2)
 
 
-def seen_by(purchases: Sequence[Purchase], stratum: Stratum) -> Seen:
+def seen_by(purchases: Sequence[CellPurchase], stratum: Stratum) -> NoisyObservations:
     """Return the information of at least one purchase about the sums of a stratum's values, `fairwall.laws.posterior`.
 
     Cells without any of the stratum's members are left out.
@@ -312,7 +320,7 @@ def seen_by(purchases: Sequence[Purchase], stratum: Stratum) -> Seen:
             effects += centred @ np.stack([one.weights[row, people] / STEPS for one, row in found]).T
     gram = np.block([[_shared(one, other)[np.ix_(a, b)] for other, b in zip(purchases, kept, strict=True)]
                      for one, a in zip(purchases, kept, strict=True)])  # fmt: skip
-    seen = Seen(
+    seen = NoisyObservations(
         np.concatenate([one.counts[inside] for one, inside in zip(purchases, kept, strict=True)]),
         np.concatenate([one.people[inside] for one, inside in zip(purchases, kept, strict=True)]),
         gram,
@@ -327,7 +335,7 @@ def seen_by(purchases: Sequence[Purchase], stratum: Stratum) -> Seen:
     shared = np.concatenate(of_cells, axis=1)
     gram = np.block([[gram, shared.T], [shared, w @ w.T]])
     variances = np.array([(expected(row) / float(row @ row)) ** 2 for row in w])
-    return Seen(
+    return NoisyObservations(
         np.append(seen.values, [one.sums[row] for one, row in found]),
         np.append(seen.ones, w.sum(axis=1)),
         gram,
@@ -337,26 +345,26 @@ def seen_by(purchases: Sequence[Purchase], stratum: Stratum) -> Seen:
     )
 
 
-def _shared(one: Purchase, other: Purchase) -> NDArray[np.float64]:
+def _shared(one: CellPurchase, other: CellPurchase) -> NDArray[np.float64]:
     """Return the number of people in each pair of cells of two purchases."""
     shape = len(one.counts), len(other.counts)
     pairs = np.bincount(one.cell_of * shape[1] + other.cell_of, minlength=shape[0] * shape[1])
     return pairs.astype(np.float64).reshape(shape)
 
 
-def merged(purchases: Sequence[Purchase]) -> list[Purchase]:
+def merged(purchases: Sequence[CellPurchase]) -> list[CellPurchase]:
     """Return purchases with those of the same cells merged: the mean of their counts, weighted by noise."""
-    found: dict[bytes, Purchase] = {}
+    found: dict[bytes, CellPurchase] = {}
     for one in purchases:
         key = one.cell_of.tobytes() + one.weights.tobytes()
         found[key] = _mean(found[key], one) if key in found else one
     return list(found.values())
 
 
-def _mean(one: Purchase, other: Purchase) -> Purchase:
+def _mean(one: CellPurchase, other: CellPurchase) -> CellPurchase:
     counts, variances = _weighed(one.counts, one.variances, other.counts, other.variances)
     sums, sum_variances = _weighed(one.sums, one.sum_variances, other.sums, other.sum_variances)
-    return Purchase(one.cell_of, counts, variances, one.weights, sums, sum_variances)
+    return CellPurchase(one.cell_of, counts, variances, one.weights, sums, sum_variances)
 
 
 def _weighed(
@@ -366,7 +374,7 @@ def _weighed(
     return (one / its + other / others) / precision, 1 / precision
 
 
-def strongest(purchases: Sequence[Purchase]) -> Sequence[Purchase]:
+def strongest(purchases: Sequence[CellPurchase]) -> Sequence[CellPurchase]:
     """Return at most `PURCHASES_MAX` purchases: the least noisy, and the last, which may be for these very models."""
     if len(purchases) <= PURCHASES_MAX:
         return purchases
@@ -374,9 +382,9 @@ def strongest(purchases: Sequence[Purchase]) -> Sequence[Purchase]:
     return [purchases[number] for number in (*sorted(noisiest[: PURCHASES_MAX - 1]), len(purchases) - 1)]
 
 
-def within_reach(purchases: Sequence[Purchase]) -> list[Purchase]:
+def within_reach(purchases: Sequence[CellPurchase]) -> list[CellPurchase]:
     """Return the least noisy purchases, up to `_ROWS_MAX` counts."""
-    kept, rows = list[Purchase](), 0
+    kept, rows = list[CellPurchase](), 0
     for one in sorted(purchases, key=lambda one: float(one.variances.mean())):
         rows += len(one.counts)
         if kept and rows > _ROWS_MAX:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.cube import CubeNoise
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution
 
 LEVEL = 0.95
 """Least probability that a guaranteed interval holds the exact gap, for any A; for a likely interval, under a prior."""
 
 
-def noise_reach(law: Law, level: float = LEVEL) -> float:
+def noise_reach(law: NoiseDistribution, level: float = LEVEL) -> float:
     """Return the bound on the noise's absolute value that holds with a probability of the level.
 
     ValueError for a level out of range, or a distribution without known quantiles.
@@ -27,7 +27,7 @@ def noise_reach(law: Law, level: float = LEVEL) -> float:
     return float(_quantiles(law, np.array([(1 + level) / 2]))[0])
 
 
-def distribution(law: Law) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def distribution(law: NoiseDistribution) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Return the function P(noise <= x)."""
     scale = law.scale
     match law:
@@ -43,7 +43,7 @@ def distribution(law: Law) -> Callable[[NDArray[np.float64]], NDArray[np.float64
             raise ValueError(f"{type(law).__name__} noise is not known")
 
 
-def _quantiles(law: Law, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def _quantiles(law: NoiseDistribution, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     if type(law) not in INVERSES:
         raise ValueError(f"the quantiles of {type(law).__name__} noise are not known")
     return law.scale * INVERSES[type(law)](probabilities) if law.scale else np.zeros(probabilities.shape)

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from fairwall.laws.cells import least_people
 from fairwall.laws.exposure import is_known, odds, of_a_swap
-from fairwall.laws.looks import Look, look_at_cells, look_at_response, look_at_rows, scaled
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.looks import SinglePersonTest, look_at_cells, look_at_response, look_at_rows, scaled
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.metric import find_metric
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
@@ -70,7 +70,7 @@ def named(disadvantaged: NDArray[np.float64], advantaged: NDArray[np.float64], f
     return float(ones[whole] + part * (ones[whole + 1] - ones[whole]))
 
 
-def named_by_look(look: Look, false: float = FALSE) -> float:
+def named_by_look(look: SinglePersonTest, false: float = FALSE) -> float:
     """Return the true positive rate of the best test by one look at a person, at a false positive rate."""
     order = np.argsort(look.zero / np.maximum(look.one, 1e-300), kind="stable")
     return named(look.one[order], look.zero[order], false)
@@ -102,12 +102,12 @@ def aimed(
     n = max(2, n // len(asked.strata))
     proxy = metric if len(asked.parts) == 1 else "abs_sp"
 
-    def look(n0: int) -> Look:
+    def look(n0: int) -> SinglePersonTest:
         if law.noise_on == "attributes":
             return look_at_response(n, n0, epsilon)
         if law.noise_on == "cells":
             return look_at_cells(n, n0, max(2, n // least_people(epsilon)), epsilon)
-        noise = law.error(Batch(proxy, n0, n - n0, 1, epsilon, delta, shares=shares))
+        noise = law.error(NoiseInputs(proxy, n0, n - n0, 1, epsilon, delta, shares=shares))
         assert noise is not None, "those that are known add noise"
         return look_at_rows(scaled(noise, n0 * (n - n0) / n), n, n0, 1, ones=1)
 

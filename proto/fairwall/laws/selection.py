@@ -53,7 +53,7 @@ def unsigned(metric: str) -> str:
 
 
 @dataclass(frozen=True)
-class SparseVector:
+class SparseVectorNoise:
     """Noise of answers above or below a threshold.
 
     Gaps are compared with the threshold, both with Laplace noise of scales of at least 0. After `positives` answers of
@@ -91,7 +91,7 @@ class SparseVector:
         return np.where(missing >= 0, tail, 1 - tail)
 
 
-def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon: float) -> SparseVector:
+def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon: float) -> SparseVectorNoise:
     """Return the noise that costs epsilon in all, infinite for none, for queries of this sensitivity.
 
     ValueError unless c, the `positives`, is at least 1 and epsilon above 0.
@@ -102,7 +102,9 @@ def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon:
         raise ValueError("epsilon must be above 0")
     weight = (2 * positives) ** (2 / 3)
     for_threshold, for_queries = epsilon / (1 + weight), epsilon * (weight / (1 + weight))
-    return SparseVector(threshold, sensitivity / for_threshold, 2 * positives * sensitivity / for_queries, positives)
+    return SparseVectorNoise(
+        threshold, sensitivity / for_threshold, 2 * positives * sensitivity / for_queries, positives
+    )
 
 
 def permute_and_flip_exponents(scores: NDArray[np.float64], sensitivity: float, epsilon: float) -> NDArray[np.float64]:

@@ -127,7 +127,7 @@ from fairwall.laws.metric import Metric, find_metric
 
 
 @dataclass(frozen=True)
-class Counts:
+class LabelGroupCounts:
     """People by label and group: ``nya`` have label y and protected attribute a. Secret.
 
     ValueError for a count that is not a whole number of at least 0.
@@ -167,7 +167,7 @@ class Sensitivities:
 
 def sensitivities(
     metric: str,
-    counts: Counts | tuple[int, int],
+    counts: LabelGroupCounts | tuple[int, int],
     beta: float | None = None,
     *,
     scores: bool = True,
@@ -191,7 +191,7 @@ def sensitivities(
     found = find_metric(metric)
     if beta is not None:
         _require_beta(beta)
-    if isinstance(counts, Counts):
+    if isinstance(counts, LabelGroupCounts):
         strata = [counts.groups(label) for label in found.strata]
         if len(strata) > 1:
             strata = [groups for groups in strata if sum(groups)] or [(0, 0)]
@@ -202,7 +202,7 @@ def sensitivities(
     least = _least(minimum_group, may_be_empty)
     for groups in strata:
         require_groups(*groups, least=least)
-    if found.bounded and found.binary and isinstance(counts, Counts):
+    if found.bounded and found.binary and isinstance(counts, LabelGroupCounts):
         return _predictive_parity(counts, beta, least)
     return Sensitivities(
         max(_local(found, *groups, scores, least) for groups in strata),
@@ -350,7 +350,7 @@ def _smooth(metric: Metric, n0: int, n1: int, beta: float, scores: bool, least: 
     return best
 
 
-def _predictive_parity(counts: Counts, beta: float | None, least: int) -> Sensitivities:
+def _predictive_parity(counts: LabelGroupCounts, beta: float | None, least: int) -> Sensitivities:
     """Return the sensitivities of predictive parity, with the labels fixed by the counts."""
     n0, n1 = counts.groups(None)
     mixed = sum(counts.groups(0)) > 0 and sum(counts.groups(1)) > 0

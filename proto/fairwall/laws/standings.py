@@ -42,9 +42,9 @@ from fairwall.laws.calibration import require_batch
 from fairwall.laws.counts import CountScales, Totals, expected_in_batches, gaussian_scales, laplace_scales
 from fairwall.laws.exposure import NO_LIMIT, Limit, within
 from fairwall.laws.gaussian import gaussian_multiplier
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch, MechanismLaw
+from fairwall.laws.mechanisms import MECHANISM_LAWS, MechanismLaw, NoiseInputs
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Gaussian, Laplace, Law
+from fairwall.laws.noise import Gaussian, Laplace, NoiseDistribution
 from fairwall.laws.quantiles import LEVEL
 from fairwall.laws.response import noisy_sums, response_estimates, response_widths, turned_law, turning_probability
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -64,7 +64,7 @@ _BATCHES_MIN = 10
 
 
 @dataclass(frozen=True)
-class Standing:
+class MechanismRank:
     """One row of the table behind a choice.
 
     Parameters
@@ -133,7 +133,7 @@ def choose(
 @lru_cache(maxsize=256)
 def standings(
     metric: str, n: int, queries: int, epsilon: float, delta: float = 0.0, shares: Shares = DEFAULT_SHARES
-) -> tuple[Standing, ...]:
+) -> tuple[MechanismRank, ...]:
     """Return the mechanisms and the midpoint compared for a batch, the smallest error first.
 
     `n`: people in the metric's stratum, at least 3; for equalized odds, people. `epsilon`, `delta`: the whole budget of
@@ -156,7 +156,7 @@ def standings(
     for name, (guarantee, (medians, means, squares, reaches)) in figures.items():
         median, mean, rms, reach = (float(of.mean()) for of in (medians, means, squares, reaches))
         width, worst = _half_width(plan, name, reach), float((medians / least).max())
-        rows.append(Standing(name, guarantee, median, mean, rms, width, worst))
+        rows.append(MechanismRank(name, guarantee, median, mean, rms, width, worst))
     return tuple(sorted(rows, key=lambda row: row.error))
 
 
@@ -266,7 +266,7 @@ def _added(plan: _Plan, public: MechanismLaw, proxy: str) -> _Answers:
     def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
         secret = np.abs(batches.gaps) if absolute else batches.gaps
         n0, n1 = batches.n0, plan.n - batches.n0
-        noise = public.error(Batch(proxy, n0, n1, plan.queries, plan.epsilon, plan.delta, shares=plan.shares))
+        noise = public.error(NoiseInputs(proxy, n0, n1, plan.queries, plan.epsilon, plan.delta, shares=plan.shares))
         assert noise is not None, "what is independent adds noise"
         return secret + noise.sample(generator, secret.size).reshape(secret.shape)
 
@@ -275,7 +275,7 @@ def _added(plan: _Plan, public: MechanismLaw, proxy: str) -> _Answers:
 
 def _counted(plan: _Plan, scales: CountScales, shrinks: bool, *, gaussian: bool) -> _Answers:
     n, absolute, fewest = plan.n, find_metric(plan.metric).absolute, plan.shares.minimum_group
-    laws: tuple[Law, Law] = (
+    laws: tuple[NoiseDistribution, NoiseDistribution] = (
         (Gaussian(scales.size), Gaussian(scales.sums)) if gaussian else (Laplace(scales.size), Laplace(scales.sums))
     )
 

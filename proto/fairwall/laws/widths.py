@@ -15,9 +15,9 @@ from fairwall.laws.counts import gaussian_scales, laplace_scales
 from fairwall.laws.cube import coordinates, cube_scales
 from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.laws.low_rank import best_split
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Gaussian, Laplace, Law
+from fairwall.laws.noise import Gaussian, Laplace, NoiseDistribution
 from fairwall.laws.posterior import SHARE
 from fairwall.laws.quantiles import noise_reach
 from fairwall.laws.response import response_widths, turned_law, turning_probability
@@ -73,11 +73,11 @@ def _half_ranges(stratum: Stratum, sizes: NDArray[np.intp]) -> NDArray[np.float6
 
 def noise_on_gaps(
     batch: AskedBatch, stratum: Stratum, mechanism: str, epsilon: float, delta: float, shares: Shares
-) -> Law:
+) -> NoiseDistribution:
     """Return the distribution of a mechanism's noise on each gap of a stratum."""
     n0 = _smaller_group(stratum, shares)
     proxy = batch.metric if find_metric(batch.metric).of_means else "abs_sp"
-    about = Batch(proxy, n0, stratum.people - n0, batch.queries, epsilon, delta, shares=shares)
+    about = NoiseInputs(proxy, n0, stratum.people - n0, batch.queries, epsilon, delta, shares=shares)
     law = MECHANISM_LAWS[mechanism].error(about)
     assert law is not None, "what adds noise has a law"
     return law
@@ -88,7 +88,7 @@ def noise_on_sums(
     mechanism: str,
     epsilon: float,
     delta: float,
-    size_of: Callable[[Law], float],
+    size_of: Callable[[NoiseDistribution], float],
     models: int | None = None,
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the squared size of the noise on N0, and on each sum, shape (models,), including N0's part in it.

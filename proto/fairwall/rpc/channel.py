@@ -10,7 +10,7 @@ import grpc
 
 from fairwall.rpc import addresses
 from fairwall.rpc.identity import Credentials, server_name_of
-from fairwall.rpc.recorder import RecordedChannel, Recorder
+from fairwall.rpc.recorder import RecordedChannel, TranscriptRecorder
 
 CALL_SECONDS = 60.0
 """Deadline of an ordinary call."""
@@ -59,7 +59,7 @@ _BEFORE = ("HTTP proxy", "Connection refused", "lookup", "Timeout", "timed out",
 
 
 def connect(
-    address: str | Sequence[str], server: str, credentials: Credentials, recorder: Recorder | None = None
+    address: str | Sequence[str], server: str, credentials: Credentials, recorder: TranscriptRecorder | None = None
 ) -> grpc.Channel:
     """Open a channel to a party of the same run; with a recorder, every call is recorded.
 

@@ -86,7 +86,7 @@ def main() -> None:
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
     journal.start()
-    report = Report(journal.handshake)
+    report = FailureLog(journal.handshake)
     reader = Reader(report.failed, lambda line: os.write(2, line))
     while True:
         ready, _, _ = select.select([0], [], [], 1.0)
@@ -141,7 +141,7 @@ class Reader:
             self._why = None
 
 
-class Report:
+class FailureLog:
     """A writer of lines, by `write`, about a limited number of failures a second; others are counted by reason."""
 
     def __init__(self, write: Callable[..., object], clock: Callable[[], float] = time.monotonic) -> None:

@@ -29,7 +29,7 @@ from fairwall.rpc import confine, importing
 from fairwall.rpc.confine import Layer
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import Credentials, unusable
-from fairwall.rpc.recorder import MODES, Recorder
+from fairwall.rpc.recorder import MODES, TranscriptRecorder
 from fairwall.wire.v1.error_pb2 import Reason
 
 LOG = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
 
 
 @contextlib.contextmanager
-def playing(config: PartyConfig, layers: Sequence[Layer] = ()) -> Iterator[Recorder | None]:
+def playing(config: PartyConfig, layers: Sequence[Layer] = ()) -> Iterator[TranscriptRecorder | None]:
     """Yield the recorder of a party's transcript, or None; errors not of the party's making end with one line.
 
     The exit status is then 2 for unusable credentials, addresses or code, and 1 for another party that is gone or
@@ -154,7 +154,7 @@ def playing(config: PartyConfig, layers: Sequence[Layer] = ()) -> Iterator[Recor
     try:
         if config.transcript:
             path = Path(config.transcript)
-            recorder = Recorder(path, config.run, config.party, config.scenario_digest, config.record, layers)
+            recorder = TranscriptRecorder(path, config.run, config.party, config.scenario_digest, config.record, layers)
         yield recorder
     except (OSError, ImportError, UserError) as error:
         why = f"configuration: {error}" if isinstance(error, OSError) else str(error)

@@ -75,7 +75,7 @@ class Recording:
         return self.folder / party / f"{self.name}.bin"
 
 
-class Recorder:
+class TranscriptRecorder:
     """A writer of one party's transcript, usable from any thread; OSError if the file exists, or cannot be made."""
 
     def __init__(
@@ -204,7 +204,7 @@ class Recorder:
 class RecordedCall:
     """A call being recorded; without a recorder bytes pass unchanged."""
 
-    def __init__(self, recorder: Recorder | None = None, call: transcript.Call | None = None) -> None:
+    def __init__(self, recorder: TranscriptRecorder | None = None, call: transcript.Call | None = None) -> None:
         self._recorder = recorder
         self.call = call or transcript.Call()
         self._room = {transcript.DIRECTION_SENT: STORED_BYTES_MAX, transcript.DIRECTION_RECEIVED: STORED_BYTES_MAX}
@@ -239,7 +239,7 @@ class RecordedCall:
 class RecordedChannel(grpc.Channel):
     """A channel that records its calls, which only a stub's methods make: the same bytes are sent and recorded."""
 
-    def __init__(self, channel: grpc.Channel, peer: str, recorder: Recorder) -> None:
+    def __init__(self, channel: grpc.Channel, peer: str, recorder: TranscriptRecorder) -> None:
         self._channel = channel
         self._peer = peer
         self._recorder = recorder

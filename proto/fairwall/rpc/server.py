@@ -29,7 +29,7 @@ from fairwall.rpc.channel import PING_SECONDS, STARTING
 from fairwall.rpc.errors import CATALOGUE, Refusal, abort
 from fairwall.rpc.identity import PARTIES, Caller, Credentials, are_valid, certificates_of, identify, unusable
 from fairwall.rpc.quota import Meter, Quota, metered
-from fairwall.rpc.recorder import RecordedCall, Recorder, message_type
+from fairwall.rpc.recorder import RecordedCall, TranscriptRecorder, message_type
 from fairwall.rpc.revoked import Revoked, RevokedError
 from fairwall.wire.v1 import error_pb2
 
@@ -121,7 +121,7 @@ def serve(
     credentials: Credentials,
     address: str = "127.0.0.1:0",
     deployed: Deployed | None = None,
-    recorder: Recorder | None = None,
+    recorder: TranscriptRecorder | None = None,
 ) -> Server:
     """Start a server, with the standard health service beside the registered ones.
 
@@ -246,7 +246,7 @@ class _Place:
 class _Gate(grpc.ServerInterceptor):
     """The gate of a server: passes a call on to its method, or refuses it."""
 
-    def __init__(self, run: str, deployed: Deployed | None, recorder: Recorder | None) -> None:
+    def __init__(self, run: str, deployed: Deployed | None, recorder: TranscriptRecorder | None) -> None:
         self._run = run
         self._deployed = deployed
         self._recorder = recorder

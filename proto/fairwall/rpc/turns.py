@@ -19,7 +19,7 @@ from fairwall.rpc import channel
 from fairwall.rpc.arrays import ArrayError, ArrivingArray
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.identity import Credentials
-from fairwall.rpc.recorder import Recorder
+from fairwall.rpc.recorder import TranscriptRecorder
 from fairwall.wire.v1 import array_pb2
 
 PROTOCOL_VERSION = 3
@@ -36,7 +36,7 @@ class Seat:
     referee: grpc.Channel
     counterpart: str
     credentials: Credentials
-    recorder: Recorder | None = None
+    recorder: TranscriptRecorder | None = None
 
     def reach(self, party: str) -> AbstractContextManager[grpc.Channel]:
         """Open a channel to the counterpart, which must be that party; without an address, only calls fail."""
@@ -58,7 +58,9 @@ def join(referee: RefereeServiceStub) -> game.JoinResponse:
 
 
 @contextmanager
-def enter(referee: str, credentials: Credentials, recorder: Recorder | None) -> Iterator[tuple[game.Game, Seat]]:
+def enter(
+    referee: str, credentials: Credentials, recorder: TranscriptRecorder | None
+) -> Iterator[tuple[game.Game, Seat]]:
     """Enter a referee's run while the context lasts; yield the game and the party's seat."""
     with channel.connect(referee, "referee", credentials, recorder) as connection:
         entered = join(RefereeServiceStub(connection))

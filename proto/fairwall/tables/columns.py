@@ -22,7 +22,7 @@ MOST_COLUMNS_LISTED = 40
 
 
 @dataclass(frozen=True)
-class Column:
+class TypedColumn:
     """Values of a type that can be encoded, and the beginning of an error about them."""
 
     where: str
@@ -30,7 +30,7 @@ class Column:
     numeric: bool
 
     @classmethod
-    def of(cls, name: str, column: str, columns: pa.Table) -> Column:
+    def of(cls, name: str, column: str, columns: pa.Table) -> TypedColumn:
         """Return a column of a table as text, booleans or numbers."""
         import pyarrow as pa
         from pyarrow import types
@@ -79,7 +79,7 @@ class Categories:
     codes: NDArray[np.intp]
 
     @classmethod
-    def of(cls, column: Column) -> Categories:
+    def of(cls, column: TypedColumn) -> Categories:
         """Return a column's categories; nulls are one more value."""
         encoded = column.values.combine_chunks().dictionary_encode(null_encoding="encode")
         distinct = encoded.dictionary.to_pylist()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fairwall.tables.columns import no_column
 from fairwall.tables.errors import DataError
 from fairwall.tables.roles import Roles
-from fairwall.tables.values import OTHERS, Values, several
+from fairwall.tables.values import OTHERS, ColumnValues, several
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class People:
+class TwoGroups:
     """The people of the two groups, in the order of the file.
 
     Attributes
@@ -62,14 +62,14 @@ def check_roles(name: str, columns: Sequence[str], roles: Roles) -> None:
         raise DataError(f"{name}: column {roles.label!r} cannot be both protected and the label")
 
 
-def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str] | None = None) -> People:
+def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str] | None = None) -> TwoGroups:
     """Return the people of the two groups; missing values may be `imputed`, by column.
 
     DataError if a column or value is missing, a group is empty, or a label is missing or never varies.
     """
     check_roles(name, columns.column_names, roles)
     groups, outcomes = (
-        Values.of(
+        ColumnValues.of(
             name, column, columns, (*roles.named(column), *several((imputed or {}).get(column))), roles.missing_values
         ).filled((imputed or {}).get(column))
         for column in (roles.protected, roles.label)
@@ -84,10 +84,10 @@ def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str
     labels = _labels(outcomes, positive[kept], negative[kept], kept, roles)
     told = (groups.counted(advantaged, disadvantaged, GROUPS), outcomes.counted(positive, negative, OUTCOMES))
     left_out = tuple(_left_out(groups, kept, roles))
-    return People(kept, labels, advantaged[kept].astype(np.uint8), left_out, told)
+    return TwoGroups(kept, labels, advantaged[kept].astype(np.uint8), left_out, told)
 
 
-def _left_out(groups: Values, kept: NDArray[np.bool_], roles: Roles) -> Iterator[LeftOut]:
+def _left_out(groups: ColumnValues, kept: NDArray[np.bool_], roles: Roles) -> Iterator[LeftOut]:
     """Yield the rows of neither group: those without a value, and those with another one."""
     missing, named = groups.missing() & ~kept, several(roles.disadvantaged)
     neither = "not known" if named == OTHERS else f"neither {roles.advantaged} nor {' or '.join(named)}"
@@ -97,7 +97,11 @@ def _left_out(groups: Values, kept: NDArray[np.bool_], roles: Roles) -> Iterator
 
 
 def _labels(
-    outcomes: Values, positive: NDArray[np.bool_], negative: NDArray[np.bool_], kept: NDArray[np.bool_], roles: Roles
+    outcomes: ColumnValues,
+    positive: NDArray[np.bool_],
+    negative: NDArray[np.bool_],
+    kept: NDArray[np.bool_],
+    roles: Roles,
 ) -> NDArray[np.uint8]:
     """Return the labels of the kept rows; DataError unless each has one and both occur."""
     unknown = int(outcomes.missing()[kept].sum())

@@ -16,7 +16,7 @@ class Roles:
     protected, label : the two columns that are never features.
     advantaged, positive : the value of each that counts as 1; None if it is still to be given.
     disadvantaged, negative : the values of each that count as 0; None for the other one of two, see
-        `fairwall.tables.values.Values.sides`.
+        `fairwall.tables.values.ColumnValues.sides`.
     drop : further columns that are not features.
     also : further values of the protected column that count as 1.
     missing_values : texts that stand for no value, besides the usual ones.

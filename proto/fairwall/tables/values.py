@@ -119,7 +119,7 @@ def several(values: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Values:
+class ColumnValues:
     """A column's sorted distinct values, by `meaning`, and for every row the index of its value."""
 
     where: str
@@ -130,7 +130,7 @@ class Values:
     @classmethod
     def of(
         cls, name: str, column: str, columns: pa.Table, named: Sequence[str] = (), missing: Sequence[str] = ()
-    ) -> Values:
+    ) -> ColumnValues:
         """Return the values of a table's column; ``name`` is the table's in errors. DataError for another type.
 
         Texts for no value, with those in ``missing``, become `MISSING`, unless ``named`` has them.
@@ -152,7 +152,7 @@ class Values:
         codes: NDArray[np.integer],
         named: Sequence[str] = (),
         missing: Sequence[str] = (),
-    ) -> Values:
+    ) -> ColumnValues:
         """Return the values of texts, given each row's index into these."""
         kept = set(map(meaning, named)) - {MISSING}
         none = _MISSING | {meaning(each).casefold() for each in missing}
@@ -184,7 +184,7 @@ class Values:
         """Return the rows that have no value."""
         return self.having(MISSING) if MISSING in self.values else np.zeros(len(self.codes), np.bool_)
 
-    def filled(self, value: str | None) -> Values:
+    def filled(self, value: str | None) -> ColumnValues:
         """Return the values with missing ones replaced by a value that occurs; unchanged for None."""
         if value is None:
             return self

@@ -33,7 +33,7 @@ _OPTIONS = {
 }
 
 
-class Told(float):
+class ExplainedNumber(float):
     """A number whose failed assertion shows the subject, the interval and the cost."""
 
     def __new__(cls, value: float, about: str) -> Self:
@@ -49,7 +49,7 @@ class Told(float):
 
 
 @dataclass(frozen=True)
-class Audit:
+class AuditFixture:
     """Questions about classifiers, each paid for once.
 
     If the budget does not cover a question, the test fails or is skipped, with one line.
@@ -87,14 +87,14 @@ class Audit:
             The classifier's name in a failed assertion; by default its class.
         """
         answer = self.ask(metric, classifier, X, by=by)
-        return Told(size(answer), _about(answer, metric, _called(classifier, name)))
+        return ExplainedNumber(size(answer), _about(answer, metric, _called(classifier, name)))
 
     def gap_at_most(
         self, metric: str, classifier: Any, X: Any = None, *, by: str = "", name: str | None = None
     ) -> float:
         """Return a bound on the exact absolute gap, by its guaranteed interval; NaN without one."""
         answer = self.ask(metric, classifier, X, by=by)
-        return Told(largest(answer), _about(answer, metric, _called(classifier, name)))
+        return ExplainedNumber(largest(answer), _about(answer, metric, _called(classifier, name)))
 
     def ratio(
         self,
@@ -146,9 +146,9 @@ class Audit:
         about = f"{measure} of {_called(classifier, name)} by {', '.join(counts.by)}"
         worst = counts.worst_pair(measure)
         if worst is None:
-            return Told(math.nan, f"{about}: fewer than two groups are large enough to be compared")
+            return ExplainedNumber(math.nan, f"{about}: fewer than two groups are large enough to be compared")
         most, least, pair = worst
-        return Told(
+        return ExplainedNumber(
             getattr(pair, end),
             f"{about}: {'/'.join(least)} to {'/'.join(most)} is {spelled(pair.ratio)}, "
             f"{_sure(pair.ratio_low, pair.ratio_high)}; {_cost(counts)}",
@@ -209,8 +209,8 @@ def audit_table(pytestconfig: pytest.Config) -> Any:
 
 
 @pytest.fixture(scope="session")
-def audit(pytestconfig: pytest.Config, audit_table: Any) -> Iterator[Audit]:
-    """Connect to compliance's service; see `Audit`."""
+def audit(pytestconfig: pytest.Config, audit_table: Any) -> Iterator[AuditFixture]:
+    """Connect to compliance's service; see `AuditFixture`."""
     try:
         epsilon = float(_option(pytestconfig, "audit_epsilon"))
     except ValueError:
@@ -221,7 +221,7 @@ def audit(pytestconfig: pytest.Config, audit_table: Any) -> Iterator[Audit]:
     credentials = pytestconfig.rootpath / _option(pytestconfig, "audit_credentials")
     data = pytestconfig.getini("audit_data") or None
     with AuditClient(_option(pytestconfig, "audit_address"), credentials, data=data) as audits:
-        yield Audit(audits, audit_table, epsilon, when_exhausted, pytestconfig.getini("audit_positive") or None)
+        yield AuditFixture(audits, audit_table, epsilon, when_exhausted, pytestconfig.getini("audit_positive") or None)
 
 
 def _option(config: pytest.Config, name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from sim.play.keys import Authority
+    from sim.play.keys import RunAuthority
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -134,7 +134,7 @@ def list_issued(folder: Folder = _CERTIFICATES) -> None:
         typer.echo(f"{each.serial:040X} {each.until:%Y-%m-%d} {each.owner}{' revoked' * each.is_revoked}")
 
 
-def _authority(folder: Path, certificate: Path | None, key: Path | None) -> Authority:
+def _authority(folder: Path, certificate: Path | None, key: Path | None) -> RunAuthority:
     from sim.deployment.certificates import CertificatesError, authority_of
 
     if (certificate is None) != (key is None):

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from compliance.ledger.entries import Admission, Entry, Record
+    from compliance.ledger.entries import Admission, LedgerEntry, Record
     from compliance.ledger.place import Inspection
 
-    _Record = TypeVar("_Record", Admission, Entry)
+    _Record = TypeVar("_Record", Admission, LedgerEntry)
 
 _LAST = 10
 
@@ -114,9 +114,9 @@ def _budgets(chains: Sequence[Inspection]) -> Table:
 
 def _charges(chains: Sequence[Inspection]) -> Table:
     from compliance.answers.audits import column_of
-    from compliance.ledger.entries import Entry
+    from compliance.ledger.entries import LedgerEntry
 
-    last = _last(chains, Entry)
+    last = _last(chains, LedgerEntry)
     table = _table("Last charges", ("data set", "developer", "metric", "mechanism"), of_records=True)
     table.add_column("epsilon", justify="right", no_wrap=True)
     for entry in last:
@@ -154,11 +154,11 @@ def _print_policies(screen: Console, chains: Sequence[Inspection]) -> None:
 
 def _line(record: Record) -> dict[str, Any]:
     """Return a record as a flat object. The ledger has no exact answer: this is at most what the developer got."""
-    from compliance.ledger.entries import Admission, Terms
+    from compliance.ledger.entries import Admission, BudgetRecord
     from sim.scenarios.scenario import plain
 
     frame = {"sequence": record.sequence, "time": _moment(record.time).isoformat(), "chain": record.chain.hex()}
-    if isinstance(record, Terms):
+    if isinstance(record, BudgetRecord):
         budget = record.budget
         return {
             "record": "budget",

@@ -41,11 +41,11 @@ def advise(
     Walks a decision tree with the table's own figures. It looks at protected attributes, without noise: run it where
     they are, and keep what it prints there.
     """
-    from sim.planning.advice import Case
+    from sim.planning.advice import AdviceRequest
     from sim.planning.advice import advise as find
     from sim.planning.domains import AdviceError, check_numbers, find_domain
     from sim.planning.situation import look
-    from sim.planning.table import Columns
+    from sim.planning.table import ColumnNames
 
     found = find_domain(domain)
     epsilon = found.priority.default if epsilon is None else epsilon
@@ -55,10 +55,10 @@ def advise(
         if protected is None or target is None:
             raise AdviceError(f"--{'protected' if protected is None else 'target'}: is missing; --data needs it")
         others = (tuple(values or ()) for values in (disadvantaged, negative))
-        seen = look(Columns(data, protected, target, advantaged, positive, *others), epsilon, within)
+        seen = look(ColumnNames(data, protected, target, advantaged, positive, *others), epsilon, within)
     elif any(option is not None for option in (protected, target, advantaged, positive, disadvantaged, negative)):
         raise AdviceError("--data: is missing; columns and values are a table's")
-    advice = find(Case(found, epsilon, within, seen))
+    advice = find(AdviceRequest(found, epsilon, within, seen))
     typer.echo(json.dumps(as_values(advice), allow_nan=False) if as_json else as_text(advice))
 
 

@@ -12,9 +12,9 @@ from sim.cli.found import console
 from sim.cli.plan.columns import Advantaged, Data, Disadvantaged, Negative, Positive, Protected, Target, laid_out
 
 if TYPE_CHECKING:
-    from sim.planning.audit import Plan
-    from sim.planning.batch import Batch
-    from sim.planning.table import Table
+    from sim.planning.audit import AuditPlan
+    from sim.planning.batch import PlannedBatch
+    from sim.planning.table import GroupTable
 
 
 def audit(
@@ -57,18 +57,18 @@ def audit(
         raise PlanError(f"Missing option '{missing}': without --html it must be given")
     from fairwall.laws.metric import find_metric
     from sim.planning.audit import make
-    from sim.planning.batch import Batch
+    from sim.planning.batch import PlannedBatch
     from sim.planning.epsilons import EPSILON
-    from sim.planning.table import Columns, load
+    from sim.planning.table import ColumnNames, load
 
     try:
         metric = find_metric(metric).name
     except ValueError as error:
         raise PlanError(f"--metric: {error}") from None
     others = (tuple(values or ()) for values in (disadvantaged, negative))
-    table = load(Columns(data, protected, target, advantaged, positive, *others))
+    table = load(ColumnNames(data, protected, target, advantaged, positive, *others))
     first = EPSILON if epsilon is None else epsilon
-    batch = Batch(metric, table.counts, models, first, delta, mechanism, bounding, reveal_max)  # type: ignore[arg-type]
+    batch = PlannedBatch(metric, table.counts, models, first, delta, mechanism, bounding, reveal_max)  # type: ignore[arg-type]
     if html is not None:
         _write(html, batch, within, table)
         return
@@ -86,7 +86,7 @@ def _check_page(html: Path, *, alone: bool) -> None:
         raise PlanError(f"--html: there is no folder {html.parent}")
 
 
-def _write(html: Path, batch: Batch, within: float | None, table: Table) -> None:
+def _write(html: Path, batch: PlannedBatch, within: float | None, table: GroupTable) -> None:
 
     from sim.cli.plan.choice_page import render
     from sim.planning.epsilons import choices
@@ -97,7 +97,7 @@ def _write(html: Path, batch: Batch, within: float | None, table: Table) -> None
     typer.echo(f"page: {html}")
 
 
-def as_values(plan: Plan, table: Table) -> dict[str, Any]:
+def as_values(plan: AuditPlan, table: GroupTable) -> dict[str, Any]:
     """Return a plan as one JSON object."""
     worst, batch, binding = plan.worst, plan.batch, plan.binding
     return {
@@ -133,7 +133,7 @@ def as_values(plan: Plan, table: Table) -> dict[str, Any]:
     }
 
 
-def as_text(plan: Plan, table: Table) -> str:
+def as_text(plan: AuditPlan, table: GroupTable) -> str:
     """Return a plan laid out in 80 columns."""
     batch, worst, people = plan.batch, plan.worst, plan.everybody
     sizes = " and ".join(
@@ -176,7 +176,7 @@ def _number(x: float) -> str:
     return f"{x:.3g}" if x < 1000 else f"{x:,.0f}"
 
 
-def _worst(plan: Plan) -> str:
+def _worst(plan: AuditPlan) -> str:
     worst = plan.worst
     if worst.ones is None:
         return f"a true gap of {worst.gap:.2g}, and most others"
@@ -193,20 +193,20 @@ def _people(needed: int | None, there: int, falls: bool) -> str:
     return f"{needed:,} people with these shares"
 
 
-def _group(plan: Plan, table: Table) -> str:
+def _group(plan: AuditPlan, table: GroupTable) -> str:
     assert plan.binding is not None
     label, a, _, _ = plan.binding
     return table.groups[a] + ("" if label is None else f" with{'' if label else 'out'} {table.outcome}")
 
 
-def _binding(plan: Plan, table: Table) -> str:
+def _binding(plan: AuditPlan, table: GroupTable) -> str:
     if plan.binding is None:
         return "none: this noise does not depend on the groups' sizes"
     _, _, size, of = plan.binding
     return f"{_group(plan, table)}: {size:,} of {of:,}"
 
 
-def _batches(plan: Plan) -> str:
+def _batches(plan: AuditPlan) -> str:
     assert plan.batches is not None
     if plan.batch.mechanism == "randomized-response":
         return "all later batches: the first buys noisy attributes, the others are free"

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from fairwall.laws.exposure import odds
 from fairwall.laws.standings import SHRUNK
-from sim.planning.epsilons import Bought, Choices
-from sim.report.drawing import BLACK, COLOURS, Figure, Look
-from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
+from sim.planning.epsilons import Bought, EpsilonChoices
+from sim.report.drawing import BLACK, COLOURS, Figure, MarkStyle
+from sim.report.line_plot import Axis, Curve, Level, LinePanel, line_plot
 from sim.report.notation import MISSING, number, plural
-from sim.report.page import Section, scripted
-from sim.report.tables import Column, PageTable
+from sim.report.page import PageSection, scripted
+from sim.report.tables import PageTable, PrintedColumn
 
 _CARDS = ("The least ε that is enough", "Everybody, at once", "One person, aimed at")
 _WARNING = (
@@ -24,7 +24,7 @@ _TICKS = {epsilon: f"{epsilon:g}" for epsilon in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0,
 _EPSILON = Axis("ε of the batch", log=True, ticks=_TICKS)
 
 
-def render(choices: Choices, name: str) -> str:
+def render(choices: EpsilonChoices, name: str) -> str:
     """Return the page about a table of this name: the same bytes for the same choices."""
     batch = choices.batch
     rows = [choices.least(width) for width in choices.widths]
@@ -45,11 +45,11 @@ def render(choices: Choices, name: str) -> str:
         titles=_CARDS,
         start=choices.widths.index(choices.start),
         last=len(choices.widths) - 1,
-        measured=[Section("charts", "By epsilon", figures=[*near, _risk(choices)]), _grid(choices)],
+        measured=[PageSection("charts", "By epsilon", figures=[*near, _risk(choices)]), _grid(choices)],
     )
 
 
-def _answer(choices: Choices, one: Bought) -> list[tuple[str, str]]:
+def _answer(choices: EpsilonChoices, one: Bought) -> list[tuple[str, str]]:
     plain = one.mechanism.removesuffix(SHRUNK)
     near = f"95 of 100 answers by {plain} are within {number(one.reach)} of the true gap, whatever that is."
     if _is_moved(one):
@@ -59,7 +59,7 @@ def _answer(choices: Choices, one: Bought) -> list[tuple[str, str]]:
     return [(f"ε = {number(one.epsilon, 6)}", near), _everybody(choices, one), _one_person(choices, one)]
 
 
-def _everybody(choices: Choices, one: Bought) -> tuple[str, str]:
+def _everybody(choices: EpsilonChoices, one: Bought) -> tuple[str, str]:
     if one.revealed is None or one.unlimited is None:
         return MISSING, f"No attack on {one.mechanism} is known here."
     said = (
@@ -71,7 +71,7 @@ def _everybody(choices: Choices, one: Bought) -> tuple[str, str]:
     return f"{_hundred(one.revealed)}% right", said + (limit if _is_limited(one) else "")
 
 
-def _one_person(choices: Choices, one: Bought) -> tuple[str, str]:
+def _one_person(choices: EpsilonChoices, one: Bought) -> tuple[str, str]:
     unless = f", but for a probability of {number(choices.batch.delta)}" if choices.batch.delta else ""
     said = (
         "No attack on one person is right more often where the sizes of both groups are known. Guessing is right in "
@@ -80,7 +80,7 @@ def _one_person(choices: Choices, one: Bought) -> tuple[str, str]:
     return f"{_hundred(one.one_person)} right in 100", said
 
 
-def _no_answer(choices: Choices) -> list[tuple[str, str]]:
+def _no_answer(choices: EpsilonChoices) -> list[tuple[str, str]]:
     reached = min(((one.reach, one.epsilon) for one in choices.bought if one.reach is not None), default=None)
     most = "no ε of this page keeps 95 of 100 answers from being off by the metric's whole range"
     if reached is not None:
@@ -93,11 +93,11 @@ def _no_answer(choices: Choices) -> list[tuple[str, str]]:
     ] + [(MISSING, "")] * 2
 
 
-def _grid(choices: Choices) -> Section:
+def _grid(choices: EpsilonChoices) -> PageSection:
     bought = choices.bought
     columns = [
-        Column("ε", [number(one.epsilon, 6) for one in bought]),
-        Column(
+        PrintedColumn("ε", [number(one.epsilon, 6) for one in bought]),
+        PrintedColumn(
             "half-width",
             [MISSING if one.reach is None else number(one.reach) for one in bought],
             about="95 of 100 answers are within it of the true gap of the test set, whatever that is: as fairwall "
@@ -105,12 +105,12 @@ def _grid(choices: Choices) -> Section:
             "the metric's whole range.",
             stays=True,
         ),
-        Column(
+        PrintedColumn(
             "median error",
             [number(one.median_error, 2) for one in bought],
             about="Half of the answers are nearer than that: simulated, from public numbers alone.",
         ),
-        Column(
+        PrintedColumn(
             "everybody: both groups equally, %",
             [_share(one.revealed) for one in bought],
             about="Balanced accuracy, in percent, of the best attack known here with the whole batch, for groups of 5 "
@@ -118,30 +118,30 @@ def _grid(choices: Choices) -> Section:
             "more.",
             stays=True,
         ),
-        Column(
+        PrintedColumn(
             "without reveal_max",
             [_share(one.unlimited) for one in bought],
             about="The same if the policy had no audit.reveal_max.",
         ),
-        Column(
+        PrintedColumn(
             "one person: right in 100",
             [_share(one.one_person) for one in bought],
             about="e^(2ε)/(1 + e^(2ε)), in percent: a bound for every attack on one person of whom nothing else is "
             "known but how large both groups are.",
         ),
-        Column(
+        PrintedColumn(
             "odds times",
             [number(odds(one.epsilon)) for one in bought],
             about="e^(2ε): by so much at most an answer changes what somebody would bet on one person's group.",
         ),
-        Column("mechanism", [one.mechanism for one in bought], numeric=False),
+        PrintedColumn("mechanism", [one.mechanism for one in bought], numeric=False),
     ]
     if not any(map(_is_limited, bought)):
         del columns[4]
-    return Section("grid", "Every epsilon that was looked at", table=PageTable(columns))
+    return PageSection("grid", "Every epsilon that was looked at", table=PageTable(columns))
 
 
-def _near(choices: Choices) -> Figure:
+def _near(choices: EpsilonChoices) -> Figure:
     reaches = [(one.epsilon, one.reach) for one in choices.bought if one.reach is not None]
     medians = [(one.epsilon, one.median_error) for one in choices.bought if one.median_error]
     curves = [
@@ -158,10 +158,10 @@ def _near(choices: Choices) -> Figure:
     low, high = (max(step for step in steps if step <= min(told)), min(step for step in steps if step >= max(told)))
     ticks = {step: number(step) for step in steps if low <= step <= high}
     y = Axis("half-width", log=True, ticks=ticks, low=low / 1.1, high=1.1 * high)
-    return line_plot("near", title, caption, _alt(title, reaches), [[Panel(curves)]], _EPSILON, [y])
+    return line_plot("near", title, caption, _alt(title, reaches), [[LinePanel(curves)]], _EPSILON, [y])
 
 
-def _risk(choices: Choices) -> Figure:
+def _risk(choices: EpsilonChoices) -> Figure:
     bought = choices.bought
     known = [(one.epsilon, 100 * one.revealed) for one in bought if one.revealed is not None]
     unlimited = [(one.epsilon, 100 * one.unlimited) for one in bought if one.unlimited is not None]
@@ -177,17 +177,17 @@ def _risk(choices: Choices) -> Figure:
         "Of everybody, balanced accuracy: the mean of the shares of both groups that are named right. Of one person, "
         "how often an attack is right. By one batch: several tell more."
     )
-    panel = Panel(curves, [Level(50.0, "guessing")])
+    panel = LinePanel(curves, [Level(50.0, "guessing")])
     y = Axis("right, %", low=48, high=102)
     return line_plot("risk", title, caption, _alt(title, known), [[panel]], _EPSILON, [y])
 
 
 def _line(points: Sequence[tuple[float, float]], which: int, label: str) -> Curve:
-    return Curve(points, Look(COLOURS[which], "", ("-", (0, (5, 1.5)), (0, (1, 1)))[which]), label)
+    return Curve(points, MarkStyle(COLOURS[which], "", ("-", (0, (5, 1.5)), (0, (1, 1)))[which]), label)
 
 
 def _mark(place: int, x: float, y: float) -> Curve:
-    return Curve([(x, y)], Look(BLACK, "o", hollow=True, size=11), joined=False, style={"gid": f"mark-{place}"})
+    return Curve([(x, y)], MarkStyle(BLACK, "o", hollow=True, size=11), joined=False, style={"gid": f"mark-{place}"})
 
 
 def _alt(title: str, points: Sequence[tuple[float, float]]) -> str:

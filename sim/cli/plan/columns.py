@@ -11,7 +11,7 @@ import typer
 from sim.cli.status import WIDTH
 
 if TYPE_CHECKING:
-    from sim.planning.table import Table
+    from sim.planning.table import GroupTable
 
 Data = Annotated[str, typer.Option(help="A CSV or Parquet file, or a shipped table's name.")]
 Protected = Annotated[str, typer.Option(help="The column that tells the groups apart.")]
@@ -22,7 +22,7 @@ Disadvantaged = Annotated[list[str] | None, typer.Option(help="Its other value, 
 Negative = Annotated[list[str] | None, typer.Option(help="The other outcome, if there is a third. May be repeated.")]
 
 
-def laid_out(what: str, people: str, table: Table, rows: Iterable[tuple[str, str]]) -> str:
+def laid_out(what: str, people: str, table: GroupTable, rows: Iterable[tuple[str, str]]) -> str:
     """Return a plan in 80 columns: its subject and people, then each row's text after its name."""
     head = [f"{what} on {table.name}", f"{people}; outcome: {table.outcome}", *table.left_out, ""]
     lines = (*head, *(f"{name:17}{text}" for name, text in rows))

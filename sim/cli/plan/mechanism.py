@@ -12,7 +12,7 @@ from sim.cli.found import console
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from sim.deployment.recommendation import Recommendation
+    from sim.deployment.recommendation import MechanismAdvice
 
 _GUARANTEES = {"pure": "ε", "approximate": "ε, δ", "none": "none"}
 
@@ -43,7 +43,7 @@ def mechanism(
     console().print(as_text(found))
 
 
-def as_values(recommendation: Recommendation) -> dict[str, Any]:
+def as_values(recommendation: MechanismAdvice) -> dict[str, Any]:
     """Return a recommendation as one JSON object."""
     return {
         "metric": recommendation.metric,
@@ -72,7 +72,7 @@ def as_values(recommendation: Recommendation) -> dict[str, Any]:
     }
 
 
-def as_text(recommendation: Recommendation) -> Group:
+def as_text(recommendation: MechanismAdvice) -> Group:
     """Return a recommendation as a table for the terminal, 80 columns wide at most."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group, RenderableType

@@ -52,7 +52,7 @@ def sensitivity(
             raise typer.BadParameter("takes every setting from standard input", param_hint="--jsonl")
         raise typer.Exit(_answer_lines())
     try:
-        question = Question.read(given)
+        question = SensitivityQuestion.read(given)
         answer = question.answer()
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
@@ -60,7 +60,7 @@ def sensitivity(
 
 
 @dataclass(frozen=True)
-class Question:
+class SensitivityQuestion:
     """One question about a metric's sensitivity, with counts n0 and n1, or n00, n01, n10 and n11."""
 
     metric: str
@@ -72,7 +72,7 @@ class Question:
     minimum_group: int
 
     @classmethod
-    def read(cls, given: object) -> Question:
+    def read(cls, given: object) -> SensitivityQuestion:
         """Read and check a question; absent and null are the same. ValueError in one line that names the key."""
         from fairwall.laws.metric import METRICS, find_metric
 
@@ -101,9 +101,13 @@ class Question:
 
     def answer(self) -> dict[str, float | None]:
         """Return all queries' sensitivities, maybe infinite, smooth None without beta; ValueError for a small group."""
-        from fairwall.laws.sensitivity import Counts, sensitivities
+        from fairwall.laws.sensitivity import LabelGroupCounts, sensitivities
 
-        counts = Counts(**self.counts) if len(self.counts) == len(_FOUR) else (self.counts["n0"], self.counts["n1"])
+        counts = (
+            LabelGroupCounts(**self.counts)
+            if len(self.counts) == len(_FOUR)
+            else (self.counts["n0"], self.counts["n1"])
+        )
         try:
             found = sensitivities(
                 self.metric,
@@ -165,7 +169,7 @@ def _answer_lines() -> int:
             continue
         answer: dict[str, Any]
         try:
-            answer = _plain(Question.read(_parse(line)).answer())
+            answer = _plain(SensitivityQuestion.read(_parse(line)).answer())
         except ValueError as error:
             answer, status = {"error": str(error)}, BAD_INPUT
         typer.echo(json.dumps(answer, allow_nan=False))
@@ -183,7 +187,7 @@ def _plain(answer: Mapping[str, float | None]) -> dict[str, float | str | None]:
     return {key: "inf" if value == math.inf else value for key, value in answer.items()}
 
 
-def _table(question: Question, answer: Mapping[str, float | None]) -> str:
+def _table(question: SensitivityQuestion, answer: Mapping[str, float | None]) -> str:
     counts = ", ".join(f"{key} = {count}" for key, count in question.counts.items())
     predictions = "scores in [0, 1]" if question.scores else "binary predictions"
     lines = [f"{question.metric}, {counts}, {predictions}"]
@@ -197,7 +201,7 @@ def _table(question: Question, answer: Mapping[str, float | None]) -> str:
     return "\n".join([*lines, "", *(f"{name:9} {formula}" for name, formula in _formulas(question))])
 
 
-def _formulas(question: Question) -> list[tuple[str, str]]:
+def _formulas(question: SensitivityQuestion) -> list[tuple[str, str]]:
     from fairwall.laws.metric import METRICS
 
     metric = METRICS[question.metric]

@@ -11,7 +11,7 @@ from sim.cli.found import console
 from sim.cli.plan.columns import Advantaged, Data, Disadvantaged, Negative, Positive, Protected, Target, laid_out
 
 if TYPE_CHECKING:
-    from sim.planning.table import Table
+    from sim.planning.table import GroupTable
     from sim.planning.training import Judged, TrainingPlan
 
 
@@ -36,19 +36,19 @@ def training(
     spent, and nothing is released; but the answer depends on what is protected: run it where the protected attributes
     are, and keep what it prints there.
     """
-    from sim.planning.table import Columns, load, load_rows
+    from sim.planning.table import ColumnNames, load, load_rows
     from sim.planning.training import Demands, make
 
     demands = Demands(epsilon, delta, max_gap, min_accuracy)
     others = (tuple(values or ()) for values in (disadvantaged, negative))
-    table = load(Columns(data, protected, target, advantaged, positive, *others))
+    table = load(ColumnNames(data, protected, target, advantaged, positive, *others))
     rows = load_rows(data, table, drop or ())
     with console(stderr=True).status("training") as status:
         plan = make(rows, demands, lambda what: status.update(f"training: {what}"))
     typer.echo(json.dumps(as_values(plan, table), allow_nan=False) if as_json else as_text(plan, table))
 
 
-def as_values(plan: TrainingPlan, table: Table) -> dict[str, Any]:
+def as_values(plan: TrainingPlan, table: GroupTable) -> dict[str, Any]:
     """Return a plan as one JSON object."""
     demands, (accuracy, gap) = plan.demands, plan.sampling
     return {
@@ -93,7 +93,7 @@ def _values(judged: Judged) -> dict[str, Any]:
     }
 
 
-def as_text(plan: TrainingPlan, table: Table) -> str:
+def as_text(plan: TrainingPlan, table: GroupTable) -> str:
     """Return a plan laid out in 80 columns."""
     demands = plan.demands
     sizes = " and ".join(f"{size:,} {name}" for size, name in zip(plan.groups, table.groups, strict=True))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from sim.games.game import Front, Line
+    from sim.games.game import Line, ParetoCells
     from sim.scenarios.sweep import Sweep
 
 
@@ -67,7 +67,7 @@ def _played(scenario: str, settings: list[str], parent: Path, jobs: int) -> Path
         ) from None
 
 
-def _front_of(sweep: Sweep, origin: str) -> Callable[[Sweep, Sequence[Line], Sequence[Line]], Front]:
+def _front_of(sweep: Sweep, origin: str) -> Callable[[Sweep, Sequence[Line], Sequence[Line]], ParetoCells]:
     from sim.games import GAMES
 
     front = GAMES[sweep.game].frontier

@@ -19,7 +19,7 @@ from fairwall.rpc.addresses import mistake
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
-    from sim.conformance.cases import Case
+    from sim.conformance.cases import ConformanceCase
     from sim.conformance.target import Target
 
 _INDENT = " " * 6
@@ -171,7 +171,7 @@ def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
     from sim.conformance import cases, report
     from sim.conformance.errors import ConformanceError
     from sim.conformance.run import run
-    from sim.conformance.subject import Subject
+    from sim.conformance.subject import ServerUnderTest
 
     if bool(server.addresses) == bool(server.start):
         raise ConformanceError("say what is tested: --address, --start or --reference")
@@ -180,7 +180,7 @@ def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
             raise ConformanceError(f"--address: must be [NAME=]host:port{wrong}, not {address}")
     chosen = _chosen(cases.read(kind, wanted.cases or ()), wanted.only)
     known, told = _known(wanted.known_failures), []
-    with _described(server) as target, Subject(target, server.start, server.restart) as subject:
+    with _described(server) as target, ServerUnderTest(target, server.start, server.restart) as subject:
         for outcome in run(subject, kind, chosen, known):
             told.append(outcome)
             if not wanted.as_json:
@@ -214,7 +214,7 @@ def _described(server: _Server) -> Iterator[Target]:
         yield target.read(kit.make(Path(folder) / "kit", server.mechanism))
 
 
-def _chosen(cases: list[Case], only: list[str] | None) -> list[Case]:
+def _chosen(cases: list[ConformanceCase], only: list[str] | None) -> list[ConformanceCase]:
     from sim.conformance.errors import ConformanceError
 
     if only is None:

@@ -16,8 +16,8 @@ from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED
 
 if TYPE_CHECKING:
-    from sim.privacy_audit.audit import Verdict
-    from sim.privacy_audit.greybox import Fault
+    from sim.privacy_audit.audit import PrivacyVerdict
+    from sim.privacy_audit.greybox import NoiseFault
 
 SAMPLES = 2**18
 
@@ -82,7 +82,7 @@ def privacy(
 _UNKNOWN = "not known whether "
 
 
-def as_record(verdict: Verdict) -> dict[str, Any]:
+def as_record(verdict: PrivacyVerdict) -> dict[str, Any]:
     """Return a verdict for JSON: one flat object; an infinite number is the string "inf"."""
     evidence, setting, faults = verdict.evidence, verdict.setting, verdict.faults
     sampled = (
@@ -122,7 +122,7 @@ def as_record(verdict: Verdict) -> dict[str, Any]:
     return _finite(record)
 
 
-def _as_record(fault: Fault) -> dict[str, Any]:
+def _as_record(fault: NoiseFault) -> dict[str, Any]:
     from sim.privacy_audit.greybox import ABOUT
 
     file, line = fault.places[0]
@@ -135,7 +135,7 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
     return {key: "inf" if value == math.inf else value for key, value in record.items()}
 
 
-def _print_verdict(verdict: Verdict) -> None:
+def _print_verdict(verdict: PrivacyVerdict) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -179,7 +179,7 @@ def _short(file: str) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _sentence(verdict: Verdict) -> str:
+def _sentence(verdict: PrivacyVerdict) -> str:
     if verdict.accused:
         by = [
             name

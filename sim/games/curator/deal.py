@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from compliance.games.curator import PICKED
 from fairwall.tables.people import LeftOut
-from sim.datasets import Rows
+from sim.datasets import EncodedRows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.curator.scenario import CuratorScenario
 from sim.games.people import DRAWS_MAX, drawn, loaded
@@ -71,5 +71,5 @@ def deal(cell: Cell[CuratorScenario], trial: int, deal_id: str, secret: bytes = 
     )
 
 
-def _numbers(table: Rows, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+def _numbers(table: EncodedRows, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     return np.column_stack([table.encoded[rows], table.labels[rows], table.protected[rows]])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import ROUNDING_STEPS, committed_noise, step_for
 from compliance.records.people import Records
 from developer.curator.play import METRIC
@@ -44,7 +44,7 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RegulatorVerdict:
     """The regulator's verdict: the numbers of the opened requests, from 0, and the tests' p-values by name."""
 
     accused: bool
@@ -53,25 +53,25 @@ class Verdict:
 
 
 @lru_cache(maxsize=1)  # called for reply, score and verifier, and sample tests are slow
-def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, opening: Opening) -> Verdict:
+def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, opening: Opening) -> RegulatorVerdict:
     """Open requests chosen at random after the answers, and judge by the scenario's defence."""
     asked = deal.scenario.curator
     rng = np.random.default_rng([*deal.own, 1])
     opened = tuple(sorted(rng.choice(asked.requests, asked.openings, replace=False).tolist())) if asked.openings else ()
     if asked.sample:
         tests = goodness.p_values(deal.people[opening.sample], deal.others, rng)
-        return Verdict(min(tests.values()) < goodness.CORRECTED, opened, tests)
+        return RegulatorVerdict(min(tests.values()) < goodness.CORRECTED, opened, tests)
     if asked.defence == "statistics":
         found = cheating.p_value((answered.answers - exact_gaps(deal, answered))[list(opened)] / scale(deal))
-        return Verdict(found < cheating.LEVEL, opened, {"noise": found})
+        return RegulatorVerdict(found < cheating.LEVEL, opened, {"noise": found})
     if asked.defence == "commitment":
         assert commitment is not None, "nobody is admitted before there is one"
         rows = rows_of(deal.compliance.labels)
         if not commitment.is_opened(rows, opening.attributes.tolist(), opening.seed, opening.salt_key):
-            return Verdict(True, opened, {})
+            return RegulatorVerdict(True, opened, {})
         again = answers(deal, answered, opening.attributes, opening.seed, opened)
-        return Verdict(not np.array_equal(again, answered.answers[list(opened)]), opened, {})
-    return Verdict(False, opened, {})
+        return RegulatorVerdict(not np.array_equal(again, answered.answers[list(opened)]), opened, {})
+    return RegulatorVerdict(False, opened, {})
 
 
 def answers(
@@ -82,7 +82,7 @@ def answers(
     records = Records.imagined(deal.compliance.labels, attributes, (METRIC,), asked.minimum_group)
 
     def answer(number: int) -> float:
-        question = Question(METRIC, answered.predictions[number : number + 1], records)
+        question = BatchQuestion(METRIC, answered.predictions[number : number + 1], records)
         noise = committed_noise(seed, answered.request_ids[number])
         return float(LaplaceMechanism().release(question, NO_FACTS, epsilon, 0.0, noise).values[0])
 
@@ -92,7 +92,7 @@ def answers(
 def exact_gaps(deal: CuratorDeal, answered: Answered) -> NDArray[np.float64]:
     """Return the gaps without noise under people's true attributes, shape (requests,)."""
     records = Records.imagined(deal.compliance.labels, deal.compliance.protected, (METRIC,))
-    return Question(METRIC, answered.predictions, records).gaps()
+    return BatchQuestion(METRIC, answered.predictions, records).gaps()
 
 
 def scale(deal: CuratorDeal) -> float:

@@ -11,19 +11,19 @@ from pydantic import Field
 from compliance.games.curator import CHEATS, HONEST, PICKED
 from developer.curator.play import METRIC
 from fairwall.laws.decimals import part_of
-from sim.scenarios.scenario import ComplianceSection, Scenario, Section, TableSection, one_of
+from sim.scenarios.scenario import ComplianceSection, Scenario, ScenarioKeys, ScenarioTable, one_of
 
 PEOPLE_MAX = 20_000
 _FIXED = ComplianceSection(mechanism="laplace", metric=METRIC).model_dump(exclude={"epsilon"})
 
 
-class CuratorData(TableSection):
+class CuratorData(ScenarioTable):
     """The table, and the number of its people that compliance holds."""
 
     people: int = Field(default=1000, strict=True, ge=10, le=PEOPLE_MAX)
 
 
-class CuratorSection(Section):
+class CuratorSection(ScenarioKeys):
     """The keys of `[curator]`: compliance's cheat, and the defence against it.
 
     Attributes

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fairwall.laws.disclosure import Known
+from fairwall.laws.disclosure import PriorKnowledge
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, StudyCards, party_seed
 from sim.games.disclosure.scenario import DisclosureScenario
 from sim.scenarios.sweep import Cell
@@ -23,7 +23,7 @@ class DisclosureDeal:
     secret: int = field(repr=False)
     place: int | None = field(repr=False)
     cell: int
-    known: Known
+    known: PriorKnowledge
     compliance: ComplianceCards = field(repr=False)
     left_out: tuple[()] = ()
 
@@ -51,7 +51,7 @@ def deal(cell: Cell[DisclosureScenario], trial: int, deal_id: str, secret: bytes
     answers = (rng.random(asked.people) < rates).astype(np.uint8)
     takes_part = coin == 1 if asked.mode == "presence" else asked.alice == "in"
     alike = cells == own
-    known = Known(
+    known = PriorKnowledge(
         mode=asked.mode,
         epsilon=asked.epsilon,
         others=int(alike.sum()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from developer.disclosure.belief import Belief
+from developer.disclosure.belief import SecretBelief
 from fairwall.game.v1 import disclosure_service_pb2 as disclosure
 from sim.games.disclosure.deal import DisclosureDeal, deal
 from sim.games.disclosure.scenario import DisclosureScenario
@@ -18,7 +18,7 @@ from sim.transcripts.messages import TrialMessages
 class DisclosureOutcome:
     """The developer's belief about the secret, and compliance's report."""
 
-    belief: Belief
+    belief: SecretBelief
     report: AuditReport
 
 
@@ -35,7 +35,7 @@ def from_messages(
     return dealt, DisclosureOutcome(belief_of(request), report_of(trial))
 
 
-def belief_of(request: disclosure.SubmitPosteriorRequest) -> Belief:
+def belief_of(request: disclosure.SubmitPosteriorRequest) -> SecretBelief:
     """Decode the developer's belief."""
     record = request.record if request.HasField("record") else None
-    return Belief(request.posterior, request.guess, record, request.candidates)
+    return SecretBelief(request.posterior, request.guess, record, request.candidates)

@@ -7,7 +7,7 @@ from typing import Any
 
 from grpc import ServicerContext
 
-from developer.disclosure.belief import MODES, Belief
+from developer.disclosure.belief import MODES, SecretBelief
 from fairwall.game.v1 import disclosure_service_pb2 as disclosure
 from fairwall.game.v1.disclosure_service_pb2_grpc import (
     DisclosureServiceServicer,
@@ -27,7 +27,7 @@ _NUMBERS = {name: number for number, name in MODES.items()}
 @dataclass
 class _DisclosureTrial(Trial):
     deal: DisclosureDeal
-    submitted: Belief | None = None
+    submitted: SecretBelief | None = None
 
 
 def _disclosure_deal(trial: _DisclosureTrial) -> tuple[disclosure.DisclosureDeal, Arrays]:

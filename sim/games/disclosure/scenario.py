@@ -9,12 +9,12 @@ from typing import Literal
 from pydantic import Field
 
 from fairwall.laws.disclosure import EPSILON_LEAST
-from sim.scenarios.scenario import NOT_ASKED, Epsilon, Scenario, Section
+from sim.scenarios.scenario import NOT_ASKED, Epsilon, Scenario, ScenarioKeys
 
 PEOPLE_MAX = 100_000
 
 
-class DisclosureSection(Section):
+class DisclosureSection(ScenarioKeys):
     """The keys of `[disclosure]`: the secret, the developer's knowledge and the release.
 
     Attributes

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.groups import GROUPS_MAX
-from fairwall.tables.columns import Categories, Column
+from fairwall.tables.columns import Categories, TypedColumn
 from fairwall.tables.reading import read
 from sim.datasets import SHIPPED
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, GroupCards, party_seed
@@ -95,7 +95,7 @@ def _load(source: str, columns: tuple[str, ...]) -> tuple[tuple[tuple[str, ...],
     """Return each column's values, and the codes of all people, shape (columns, people)."""
     path = SHIPPED[source].path if source in SHIPPED else Path(source)
     table = read(path, source, columns)
-    found = [Categories.of(Column.of(source, column, table)) for column in columns]
+    found = [Categories.of(TypedColumn.of(source, column, table)) for column in columns]
     groups = math.prod(len(each.values) for each in found)
     if not 2 <= groups <= GROUPS_MAX:
         raise DealError(f"groups.columns: their values make {groups} groups; there must be 2 to {GROUPS_MAX}")

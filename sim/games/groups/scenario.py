@@ -10,13 +10,13 @@ from pydantic import Field
 
 from compliance.answers.groups import EPSILON_MIN, GROUPS_MAX
 from developer.groups.subsets import STRATEGIES
-from sim.scenarios.scenario import NOT_ASKED, Epsilon, Scenario, Section, one_of
+from sim.scenarios.scenario import NOT_ASKED, Epsilon, Scenario, ScenarioKeys, one_of
 
 PEOPLE_MAX = 20_000
 SYNTHETIC = "synthetic"
 
 
-class GroupsSection(Section):
+class GroupsSection(ScenarioKeys):
     """The keys of `[groups]`: the people's groups, and the developer's attack.
 
     Attributes

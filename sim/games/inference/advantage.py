@@ -47,18 +47,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.binomial import lower_limit, upper_limit
-from sim.report.estimates import Estimate, t_interval
+from sim.report.estimates import IntervalEstimate, t_interval
 
 
 @dataclass(frozen=True)
 class Advantage:
     """One attack's advantage |d|, in [0, 1], and difference d, in [-1, 1], negative if it is mostly wrong."""
 
-    advantage: Estimate
-    difference: Estimate
+    advantage: IntervalEstimate
+    difference: IntervalEstimate
 
     @property
-    def accuracy(self) -> Estimate:
+    def accuracy(self) -> IntervalEstimate:
         """Balanced accuracy at guessing the bit, in percent; 50 is a coin's."""
         return self.difference.mapped(lambda d: 50 + 50 * d)
 
@@ -99,7 +99,7 @@ def measure(
     clustered, exact = _by_t(d, deviations[1] - deviations[0], own), _independent(d, totals, own)
     low, high = max(min(clustered[0], exact[0]), -1.0), min(max(clustered[1], exact[1]), 1.0)
     nearer = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-    return Advantage(Estimate(abs(d), nearer, max(abs(low), abs(high))), Estimate(d, low, high))
+    return Advantage(IntervalEstimate(abs(d), nearer, max(abs(low), abs(high))), IntervalEstimate(d, low, high))
 
 
 def _by_t(value: float, deviations: NDArray[np.float64], level: float) -> tuple[float, float]:

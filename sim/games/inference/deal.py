@@ -17,7 +17,7 @@ from fairwall.learning.defences import Settings
 from fairwall.learning.defences.split import sizes
 from fairwall.tables.people import LeftOut
 from fairwall.tables.values import OTHERS
-from sim.datasets import Rows
+from sim.datasets import EncodedRows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.inference.scenario import InferenceScenario
 from sim.games.people import load
@@ -31,7 +31,7 @@ MEMBERS_MOST = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Hand:
+class DrawnPeople:
     """Rows of the table: features (rows, d), labels (rows,), groups (attributes, rows), and row numbers (rows,)."""
 
     features: NDArray[np.float64]
@@ -57,11 +57,11 @@ class InferenceDeal:
     deal_id: str
     scenario: InferenceScenario
     bits: NDArray[np.uint8] = field(repr=False)
-    developer: Hand
-    adversary: Hand
-    test: Hand
+    developer: DrawnPeople
+    adversary: DrawnPeople
+    test: DrawnPeople
     sides: NDArray[np.int8] = field(repr=False)
-    audited: Hand | None
+    audited: DrawnPeople | None
     compliance: ComplianceCards | None
     seeds: dict[str, bytes] = field(repr=False)
     left_out: tuple[LeftOut, ...] = ()
@@ -101,7 +101,7 @@ def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes 
     _check_rows(scenario, {name: groups[0, rows] for name, rows in parts.items()})
     bits = _bits(scenario.developer.victims, rng)
     hands = {
-        name: Hand(table.encoded[rows], table.labels[rows].astype(np.uint8), groups[:, rows], rows)
+        name: DrawnPeople(table.encoded[rows], table.labels[rows].astype(np.uint8), groups[:, rows], rows)
         for name, rows in parts.items()
     }
     audited = hands.get("compliance")
@@ -179,7 +179,7 @@ def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
             return bits
 
 
-def _table(scenario: InferenceScenario) -> tuple[Rows, NDArray[np.uint8]]:
+def _table(scenario: InferenceScenario) -> tuple[EncodedRows, NDArray[np.uint8]]:
     """Load the table, without protected features unless included, and groups, (attributes, rows), the game's first."""
     data = scenario.data
     roles = data.roles

@@ -16,7 +16,7 @@ from sim.transcripts.messages import TrialMessages
 
 
 @dataclass(frozen=True, eq=False)
-class Models:
+class SubmittedModels:
     """The developer's scores (models, rows) with and without the defence, its lambda, and its number of queries."""
 
     scores: NDArray[np.float64]
@@ -31,7 +31,7 @@ class Models:
 class InferenceOutcome:
     """The models, the guesses (attacks, models), and compliance's report if it is in the game."""
 
-    models: Models
+    models: SubmittedModels
     guesses: NDArray[np.uint8]
     report: AuditReport | None
 
@@ -48,7 +48,7 @@ def from_messages(
         lambda dealt: {"bits": dealt.bits, "labels": dealt.developer.labels, "groups": dealt.developer.groups},
         "TrainingDeal",
     )
-    models = Models(
+    models = SubmittedModels(
         scores=floats_of(request.scores),
         base_scores=floats_of(request.base_scores),
         member_scores=floats_of(request.member_scores),

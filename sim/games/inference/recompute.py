@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fairwall.rpc.arrays import from_message
 from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
-from sim.transcripts.messages import Submission, TrialMessages
+from sim.transcripts.messages import RecordedSubmission, TrialMessages
 
 _SERVED = 1e-5
 """Largest difference of a single-precision score from the same score in another batch."""
@@ -45,7 +45,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
 def _served(
     findings: Findings,
     trial: TrialMessages,
-    submitted: Submission,
+    submitted: RecordedSubmission,
     name: str,
     features: NDArray[Any],
     *,

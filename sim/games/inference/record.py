@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adversary.membership import auc, by_loss
-from fairwall.learning.defences import Settings, Split, Task
+from fairwall.learning.defences import DefenceTask, Settings, TrainingSplit
 from fairwall.learning.defences import deal as hands_of
 from fairwall.learning.fairness import TAU, Leakage, leakage
 from sim.games.game import Line
 from sim.games.inference.advantage import measure
 from sim.games.inference.deal import InferenceDeal
-from sim.games.inference.outcome import InferenceOutcome, Models
+from sim.games.inference.outcome import InferenceOutcome, SubmittedModels
 from sim.games.inference.scenario import InferenceScenario
 from sim.games.submissions import AuditReport
 from sim.games.summary import mean
@@ -115,7 +115,7 @@ def _procedure(base: Leakage, tuned: Leakage, dealt: InferenceDeal) -> dict[str,
     accepted = needed & (tuned.gap <= TAU)
     own, asked = dealt.developer, dealt.scenario.developer
     settings = Settings(purity=asked.purity, rows=asked.rows or None, other_rows=asked.other_rows or None)
-    hands = hands_of(Task(Split(own.features, own.labels, own.groups), (0, 1), (0, 0), settings))
+    hands = hands_of(DefenceTask(TrainingSplit(own.features, own.labels, own.groups), (0, 1), (0, 0), settings))
     ratios = np.array([len(hand.other) / len(hand.own) for hand in hands])
     return {
         "needed": int(needed.sum()),
@@ -125,7 +125,7 @@ def _procedure(base: Leakage, tuned: Leakage, dealt: InferenceDeal) -> dict[str,
     }
 
 
-def _attributes(models: Models, dealt: InferenceDeal) -> dict[str, Any]:
+def _attributes(models: SubmittedModels, dealt: InferenceDeal) -> dict[str, Any]:
     """Return the bounds for each attribute by itself (Theorem 3), between its pure groups."""
     data, test = dealt.scenario.data, dealt.test
     names = [data.protected or "protected", *data.also_protected]

@@ -14,8 +14,8 @@ from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1 import array_pb2, error_pb2
 from sim.games.dealer import TableDealer, deals
-from sim.games.inference.deal import Hand, InferenceDeal
-from sim.games.inference.outcome import InferenceOutcome, Models
+from sim.games.inference.deal import DrawnPeople, InferenceDeal
+from sim.games.inference.outcome import InferenceOutcome, SubmittedModels
 from sim.games.referee import Arrays, check_queries
 from sim.games.submissions import take_array, take_guess
 from sim.games.table import Trial, given
@@ -25,7 +25,7 @@ from sim.games.table import Trial, given
 class _InferenceTrial(Trial):
     deal: InferenceDeal
     request: inference.SubmitModelsRequest | None = None
-    models: Models | None = None
+    models: SubmittedModels | None = None
     guesses: NDArray[np.uint8] | None = None
 
     @property
@@ -41,7 +41,7 @@ class _InferenceTrial(Trial):
         return "adversary" if self.guesses is None else "compliance"
 
 
-def _arrays(rows: Hand) -> Arrays:
+def _arrays(rows: DrawnPeople) -> Arrays:
     return {"features": rows.features, "labels": rows.labels, "groups": rows.groups}
 
 
@@ -124,7 +124,7 @@ class InferenceDealer(TableDealer[_InferenceTrial, InferenceDeal, InferenceOutco
             test, members = (len(deal.bits), len(deal.test.labels)), (len(deal.bits), deal.member_rows)
             if request.strength not in (developer.lambdas or (developer.strength,)):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.models = Models(
+            trial.models = SubmittedModels(
                 scores=_scores(request.scores, test),
                 base_scores=_scores(request.base_scores, test),
                 member_scores=_scores(request.member_scores, members),

@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from adversary.attacks import ATTACKS
 from fairwall.learning.defences import DEFENCES
 from sim.scenarios.checks import mechanism_problems
-from sim.scenarios.scenario import NOT_ASKED, PaperFigure, Scenario, Section, TableSection, one_of
+from sim.scenarios.scenario import NOT_ASKED, PaperFigure, Scenario, ScenarioKeys, ScenarioTable, one_of
 
 
-class InferenceData(TableSection):
+class InferenceData(ScenarioTable):
     """The table, and the roles of its protected attributes.
 
     Attributes
@@ -32,7 +32,7 @@ class InferenceData(TableSection):
     test_share: float | None = Field(default=None, strict=True, gt=0, lt=1)
 
 
-class InferenceDeveloper(Section):
+class InferenceDeveloper(ScenarioKeys):
     """The models that the developer trains, and their defence.
 
     `iterations` and `small_table` settle details of `fft-paper` that the paper leaves open: the unit of its iterations,
@@ -56,7 +56,7 @@ class InferenceDeveloper(Section):
     small_table: int = Field(default=1000, strict=True, ge=0)
 
 
-class InferenceAdversary(Section):
+class InferenceAdversary(ScenarioKeys):
     """The outside adversary's attacks."""
 
     attack: tuple[Annotated[str, one_of(ATTACKS)], ...] = Field(default=(), max_length=10)

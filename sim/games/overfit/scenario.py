@@ -9,7 +9,7 @@ from pydantic import Field
 
 from developer.overfit.patches import ATTACKS
 from sim.scenarios.checks import mechanism_problems
-from sim.scenarios.scenario import QUERIES_MAX, ComplianceSection, Scenario, Section, TableSection, one_of
+from sim.scenarios.scenario import QUERIES_MAX, ComplianceSection, Scenario, ScenarioKeys, ScenarioTable, one_of
 
 ROWS = {
     "open": "the developer sees their X",
@@ -20,14 +20,14 @@ ROWS = {
 """The kinds of audited rows, with the developer's view of each."""
 
 
-class OverfitData(TableSection):
+class OverfitData(ScenarioTable):
     """The table, the number of its rows that are audited, and the share that the model is trained on."""
 
     test_size: int = Field(strict=True, ge=20, le=QUERIES_MAX)
     train_share: float = Field(default=0.5, strict=True, gt=0, lt=1)
 
 
-class OverfitSection(Section):
+class OverfitSection(ScenarioKeys):
     """The keys of `[overfit]`: the audited rows, and the developer's attack.
 
     Attributes

@@ -21,7 +21,7 @@ from fairwall.tables.errors import DataError
 from fairwall.tables.people import LeftOut
 from fairwall.tables.roles import Roles
 from sim.datasets.coded import CodedTable, load_coded, stratified_split
-from sim.datasets.roles import Asked, own
+from sim.datasets.roles import NamedRoles, own
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, QueryCards, ReleaseCards, SensitiveColumn, party_seed
 from sim.games.release.scenario import CONSTANT, CONTROLS, DROPPED, UNIFORM_AT_K_BASED, ReleaseData, ReleaseScenario
 from sim.scenarios.sweep import Cell
@@ -125,7 +125,7 @@ def _roles(data: ReleaseData) -> Roles | None:
     """Return the roles of the columns of a user's table; None for a known table's own."""
     if not data.drop and not any(data.roles.values()):
         return None
-    return own(data.source, Asked(**data.roles, drop=data.drop))
+    return own(data.source, NamedRoles(**data.roles, drop=data.drop))
 
 
 def _queried(scenario: ReleaseScenario, protected: NDArray[np.uint8]) -> QueryCards | None:

@@ -16,7 +16,7 @@ from sim.transcripts.messages import TrialMessages
 
 
 @dataclass(frozen=True, eq=False)
-class Beliefs:
+class SubmittedGuesses:
     """The developer's guesses at the people trained on, 1 = advantaged, shape (people,).
 
     `consistent` is the share of them whose released columns are each the encoding of one value; `queries` counts the
@@ -34,7 +34,7 @@ class Beliefs:
 class ReleaseOutcome:
     """The developer's guesses, and compliance's report."""
 
-    beliefs: Beliefs
+    beliefs: SubmittedGuesses
     report: AuditReport
 
 
@@ -52,7 +52,7 @@ def from_messages(
             "sensitive": dealt.release.tested,
         },
     )
-    beliefs = Beliefs(
+    beliefs = SubmittedGuesses(
         from_release=bits_of(request.from_release),
         from_everything=bits_of(request.from_everything),
         consistent=request.consistent,

@@ -98,7 +98,7 @@ Effects: TypeAlias = Mapping[str, Effect]
 
 
 @dataclass(frozen=True)
-class Standing:
+class ProtocolRank:
     """A protocol's mean ranks by kind, 1 being best, and the protocols with a clearly better trade-off."""
 
     protocol: str
@@ -108,7 +108,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Answers:
+class ReleaseFindings:
     """The answers for one data set.
 
     Attributes
@@ -124,20 +124,20 @@ class Answers:
     released: Effects
     dropped: Effects
     split: Mapping[str, Effects]
-    standings: tuple[Standing, ...]
+    standings: tuple[ProtocolRank, ...]
     inconsistency: Mapping[str, OverSeeds]
 
 
-def answers(figures: Figures) -> tuple[Answers, ...]:
+def answers(figures: Figures) -> tuple[ReleaseFindings, ...]:
     """Return the answers for each data set, in the order of the figures."""
     return tuple(_of_data(figures, data) for data in dict.fromkeys(cell.data for cell in figures))
 
 
-def _of_data(figures: Figures, data: str) -> Answers:
+def _of_data(figures: Figures, data: str) -> ReleaseFindings:
     cells = [cell for cell in figures if cell.data == data and cell.protocol not in CONTROLS]
     clean, dropped = (ReleaseCell(data, control, "", math.inf) for control in (CLEAN, DROPPED))
     others = dict.fromkeys(cell.split for cell in cells if cell.split != K_BASED)
-    return Answers(
+    return ReleaseFindings(
         data,
         _effects(figures, [(cell, clean) for cell in cells]),
         _effects(figures, [(dropped, clean)]),
@@ -175,7 +175,7 @@ def _effect(differences: _Numbers) -> Effect:
     )
 
 
-def _standings(figures: Figures, cells: Sequence[ReleaseCell]) -> tuple[tuple[Standing, ...], dict[str, OverSeeds]]:
+def _standings(figures: Figures, cells: Sequence[ReleaseCell]) -> tuple[tuple[ProtocolRank, ...], dict[str, OverSeeds]]:
     """Rank the protocols, over the splits and epsilons that all of them have."""
     from scipy.stats import rankdata
 
@@ -198,7 +198,7 @@ def _standings(figures: Figures, cells: Sequence[ReleaseCell]) -> tuple[tuple[St
     of_seed = {kind: dict(zip(protocols, found.mean(0), strict=True)) for kind, found in kinds.items()}
     traded = of_seed["trade-off"]
     standings = [
-        Standing(
+        ProtocolRank(
             protocol,
             {kind: float(found[protocol].mean()) for kind, found in of_seed.items()},
             frozenset(other for other in protocols if OverSeeds.of(traded[protocol] - traded[other]).sign > 0),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.releases import HandedModel, Release
+from compliance.answers.releases import AttributeRelease, HandedModel
 from compliance.games.release import open_release
 from compliance.ledger.accountant import Budget, Loss
 from compliance.mechanisms import MECHANISMS
@@ -42,7 +42,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
     _beliefs(findings, trial, told.deal, told.arrays, release)
 
 
-def _released(findings: Findings, trial: TrialMessages, deal: Any, release: Release) -> NDArray[Any] | None:
+def _released(findings: Findings, trial: TrialMessages, deal: Any, release: AttributeRelease) -> NDArray[Any] | None:
     """Compare releases with one another and with the seed; return the first of them, if any."""
     first = None
     seen: dict[str, NDArray[Any]] = {}
@@ -125,7 +125,7 @@ def _beliefs(
     findings.same(submitted.place, f"{place}: queries", request.queries, queries)
 
 
-def _mixture(findings: Findings, trial: TrialMessages, deal: Any, believed: beliefs.Beliefs) -> None:
+def _mixture(findings: Findings, trial: TrialMessages, deal: Any, believed: beliefs.AttributeGuesses) -> None:
     submitted, asked = trial.submissions["SubmitBeliefs"], [one for one in trial.queried.values() if one.is_answered]
     if not deal.terms.HasField("queried"):
         return

@@ -20,7 +20,7 @@ from fairwall.wire.v1 import error_pb2
 from sim.games.dealer import TableDealer, deals
 from sim.games.referee import Arrays, check_queries, terms_of
 from sim.games.release.deal import ReleaseDeal
-from sim.games.release.outcome import Beliefs, ReleaseOutcome
+from sim.games.release.outcome import ReleaseOutcome, SubmittedGuesses
 from sim.games.release.scenario import CONSTANT
 from sim.games.submissions import take_guess
 from sim.games.table import Trial, TrialFailed, given
@@ -29,7 +29,7 @@ from sim.games.table import Trial, TrialFailed, given
 @dataclass
 class _ReleaseTrial(Trial):
     deal: ReleaseDeal
-    submitted: Beliefs | None = None
+    submitted: SubmittedGuesses | None = None
 
 
 def _mixture(request: release.SubmitBeliefsRequest, deal: ReleaseDeal) -> NDArray[np.uint8] | None:
@@ -69,7 +69,7 @@ class ReleaseDealer(TableDealer[_ReleaseTrial, ReleaseDeal, ReleaseOutcome], Rel
             people = (len(trial.deal.labels),)
             if not 0 <= request.consistent <= 1:
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.submitted = Beliefs(
+            trial.submitted = SubmittedGuesses(
                 from_release=take_guess(request.from_release, people),
                 from_everything=take_guess(request.from_everything, people),
                 consistent=request.consistent,

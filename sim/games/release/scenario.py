@@ -13,7 +13,7 @@ from fairwall.laws.decimals import EXACT, at_most, written
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from fairwall.laws.metric import METRICS
 from sim.scenarios.checks import mechanism_problems
-from sim.scenarios.scenario import EPSILON_MIN, QUERIES_MAX, Epsilon, Scenario, Section, TableSection, one_of
+from sim.scenarios.scenario import EPSILON_MIN, QUERIES_MAX, Epsilon, Scenario, ScenarioKeys, ScenarioTable, one_of
 
 AUDITED = ("sp", "di", "eo", "oad")
 """The metrics that the model is audited by: the paper's SPD, DI, EOD and OAD."""
@@ -31,7 +31,7 @@ QUERIES_SHARE = "release.queries_share"
 _PROTOCOLS = dict.fromkeys((*LOCAL_LAWS, *CONTROLS))
 
 
-class ReleaseData(TableSection):
+class ReleaseData(ScenarioTable):
     """The table. A known one has its roles; the default sensitive columns are the table's own.
 
     Attributes
@@ -60,7 +60,7 @@ class ReleaseData(TableSection):
             yield "data.candidates: go with data.sensitive_drawn, which draws from them"
 
 
-class ReleaseSection(Section):
+class ScenarioRelease(ScenarioKeys):
     """Protocol of the release of the sensitive columns, and the developer's queries about the same people.
 
     The developer makes all queries, or as many of them as `developer.release.searched` finds most informative.
@@ -87,7 +87,7 @@ class ReleaseSection(Section):
             return at_most(written(self.epsilon) - written(self.queried_epsilon))
 
 
-class ReleaseDeveloper(Section):
+class ReleaseDeveloper(ScenarioKeys):
     """Settings of the developer's trees; by default the paper's for this table."""
 
     depth: int | None = Field(default=None, strict=True, ge=1, le=1000)
@@ -99,7 +99,7 @@ class ReleaseScenario(Scenario):
     """A validated scenario of the release game."""
 
     data: ReleaseData
-    release: ReleaseSection
+    release: ScenarioRelease
     developer: ReleaseDeveloper = ReleaseDeveloper()
 
     @property

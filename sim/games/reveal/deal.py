@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairwall.laws.metric import strata_of
 from fairwall.tables.people import LeftOut
-from sim.datasets import Rows
+from sim.datasets import EncodedRows
 from sim.datasets.synthetic import synthetic
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.people import DRAWS_MAX, drawn, load
@@ -118,7 +118,9 @@ def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = W
     )
 
 
-def _split(scenario: RevealScenario, rng: np.random.Generator) -> tuple[Rows, TrainingTable | None, NDArray[np.intp]]:
+def _split(
+    scenario: RevealScenario, rng: np.random.Generator
+) -> tuple[EncodedRows, TrainingTable | None, NDArray[np.intp]]:
     data = scenario.data
     if data.source == "synthetic":
         assert data.n is not None, "checked when the scenario was read"
@@ -132,7 +134,7 @@ def _split(scenario: RevealScenario, rng: np.random.Generator) -> tuple[Rows, Tr
 @functools.lru_cache(maxsize=4)
 def _load_split(
     source: str, roles: tuple[tuple[str, Any], ...], drop: tuple[str, ...], train_share: float
-) -> tuple[Rows, TrainingTable | None, NDArray[np.intp]]:
+) -> tuple[EncodedRows, TrainingTable | None, NDArray[np.intp]]:
     table = load(source, drop, roles)
     order = np.random.default_rng(0).permutation(len(table.labels))
     training = np.sort(order[: math.floor(train_share * len(order))])
@@ -143,7 +145,7 @@ def _load_split(
 
 
 def _draw_valid(
-    table: Rows, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator
+    table: EncodedRows, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator
 ) -> NDArray[np.intp]:
     """Draw the test set, again until each of the metric's strata has both groups."""
 
@@ -160,7 +162,9 @@ def _draw_valid(
     )
 
 
-def _draw(table: Rows, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator) -> NDArray[np.intp]:
+def _draw(
+    table: EncodedRows, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator
+) -> NDArray[np.intp]:
     size, n0 = scenario.people, scenario.data.n0
     if size > len(pool):
         raise DealError(
@@ -179,7 +183,9 @@ def _draw(table: Rows, pool: NDArray[np.intp], scenario: RevealScenario, rng: np
     return rng.permutation(np.concatenate(groups))
 
 
-def _public_sample(table: Rows, rest: NDArray[np.intp], key: str, rows: int, rng: np.random.Generator) -> PublicSample:
+def _public_sample(
+    table: EncodedRows, rest: NDArray[np.intp], key: str, rows: int, rng: np.random.Generator
+) -> PublicSample:
     wanted = rows // 2
     groups = []
     for group in (0, 1):

@@ -37,7 +37,7 @@ class RevealGuess:
 
 
 @dataclass(frozen=True)
-class LossTest:
+class SubmittedLossTest:
     """The adversary's loss test: shares in [0, 1]."""
 
     accuracy_advantaged: float
@@ -51,7 +51,7 @@ class RevealOutcome:
     reveal: RevealGuess
     audits: tuple[AuditRecord, ...]
     epsilon_spent: float
-    loss_test: LossTest | None
+    loss_test: SubmittedLossTest | None
 
 
 def from_messages(
@@ -87,5 +87,5 @@ def from_messages(
         developer=DeveloperCards(None, None, scored=False, training=None),
         adversary=None,
     )
-    tested = LossTest(test.accuracy_advantaged, test.accuracy_disadvantaged) if test is not None else None
+    tested = SubmittedLossTest(test.accuracy_advantaged, test.accuracy_disadvantaged) if test is not None else None
     return deal, RevealOutcome(guess, report.audits, report.epsilon_spent, tested)

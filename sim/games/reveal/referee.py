@@ -19,9 +19,9 @@ from sim.games.dealer import TableDealer, deals
 from sim.games.referee import Arrays, announced, check_queries, in_chunks
 from sim.games.reveal.answers import check_size_queries
 from sim.games.reveal.deal import DeveloperCards, PublicSample, RevealDeal, TrainingTable
-from sim.games.reveal.outcome import LossTest, RevealGuess, RevealOutcome
+from sim.games.reveal.outcome import RevealGuess, RevealOutcome, SubmittedLossTest
 from sim.games.submissions import take_guess, take_numbers
-from sim.games.table import Table, Trial, given
+from sim.games.table import GameTable, Trial, given
 from sim.scenarios.scenario import QUERIES_MAX
 
 
@@ -31,7 +31,7 @@ class _RevealTrial(Trial):
     released: bool = False
     request: game.SubmitRevealRequest | None = None
     submitted: RevealGuess | None = None
-    loss_test: LossTest | None = None
+    loss_test: SubmittedLossTest | None = None
 
     @property
     def ended(self) -> bool:
@@ -129,7 +129,7 @@ class RevealDealer(TableDealer[_RevealTrial, RevealDeal, RevealOutcome], RevealS
         lambda trial: trial.released and trial.deal.adversary is not None,
     )
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: GameTable) -> None:
         super().__init__(table)
         self._training: dict[str, TrainingTable] = {}
 
@@ -194,7 +194,7 @@ class RevealDealer(TableDealer[_RevealTrial, RevealDeal, RevealOutcome], RevealS
         if not all(0 <= share <= 1 for share in shares):
             raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
         with self.turn(request.deal_id, lambda trial: trial.released) as trial:
-            trial.loss_test = LossTest(*shares)
+            trial.loss_test = SubmittedLossTest(*shares)
             return game.SubmitLossTestResponse()
 
     def play(self, deal: RevealDeal, seconds: float) -> RevealOutcome:

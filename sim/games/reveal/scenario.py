@@ -13,7 +13,15 @@ from developer.service import ROWS_MAX
 from fairwall.errors import did_you_mean, nearest
 from fairwall.laws.metric import METRICS
 from sim.scenarios.checks import mechanism_problems
-from sim.scenarios.scenario import QUERIES_MAX, ComplianceSection, PaperFigure, Scenario, Section, TableSection, one_of
+from sim.scenarios.scenario import (
+    QUERIES_MAX,
+    ComplianceSection,
+    PaperFigure,
+    Scenario,
+    ScenarioKeys,
+    ScenarioTable,
+    one_of,
+)
 
 PEOPLE_MAX = 10_000_000
 """Most synthetic people."""
@@ -21,7 +29,7 @@ PEOPLE_MAX = 10_000_000
 Queries = Annotated[int, Field(strict=True, ge=1)] | Literal["n", "n-1", "needed"]
 
 
-class RevealData(TableSection):
+class RevealData(ScenarioTable):
     """The table, and the test set that is drawn from it."""
 
     test_size: int | None = Field(default=None, strict=True, ge=3)
@@ -32,7 +40,7 @@ class RevealData(TableSection):
     hidden: bool = Field(default=False, strict=True)
 
 
-class RevealDeveloper(Section):
+class RevealDeveloper(ScenarioKeys):
     """The developer's strategy, and its public knowledge besides features and labels."""
 
     strategy: Annotated[str, one_of(STRATEGIES)] = "best"
@@ -43,7 +51,7 @@ class RevealDeveloper(Section):
     public_sample: int = Field(default=0, strict=True, ge=0, le=100_000)
 
 
-class RevealAdversary(Section):
+class RevealAdversary(ScenarioKeys):
     """The adversary's loss test of the released base model: whether it runs, and on how many public rows."""
 
     attack: tuple[str, ...] = Field(default=(), max_length=10)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.learning.backend import require_pytorch
 from fairwall.tables.people import LeftOut
-from sim.datasets import Rows
+from sim.datasets import EncodedRows
 from sim.datasets.case_study import CASE_STUDY, case_study
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, StatisticsCards, party_seed
 from sim.games.people import loaded
@@ -24,7 +24,7 @@ from sim.scenarios.sweep import Cell
 
 
 @dataclass(frozen=True, eq=False)
-class Hand:
+class TableRows:
     """Rows of the table: features (rows, d), labels (rows,), and protected (rows,)."""
 
     features: NDArray[np.float64]
@@ -48,10 +48,10 @@ class TrainingDeal:
 
     deal_id: str
     scenario: TrainingScenario
-    people: Hand
-    test: Hand
+    people: TableRows
+    test: TableRows
     public_rows: int
-    canaries: Hand
+    canaries: TableRows
     inside: NDArray[np.uint8] = field(repr=False)
     base_rates: tuple[float, float]
     columns: tuple[str, ...]
@@ -82,10 +82,10 @@ class TrainingDeal:
         return {"features": people.features, "labels": people.labels, **held, "test_features": self.test.features}
 
     @property
-    def private(self) -> Hand:
+    def private(self) -> TableRows:
         """The rows trained on, without the public ones."""
         own, public = self.people, self.public_rows
-        return Hand(own.features[public:], own.labels[public:], own.protected[public:])
+        return TableRows(own.features[public:], own.labels[public:], own.protected[public:])
 
 
 def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> TrainingDeal:
@@ -131,7 +131,7 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
     )
 
 
-def _drawn(data: TrainingData, table: Rows, rest: NDArray[np.intp]) -> NDArray[np.intp]:
+def _drawn(data: TrainingData, table: EncodedRows, rest: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the rows to train on, in the order drawn, of the scenario's size and share of disadvantaged people."""
     many = data.people or len(rest)
     if many > len(rest):
@@ -150,14 +150,14 @@ def _drawn(data: TrainingData, table: Rows, rest: NDArray[np.intp]) -> NDArray[n
     return np.asarray(rest[chosen])
 
 
-def _require_all(table: Rows, name: str, rows: NDArray[np.intp]) -> None:
+def _require_all(table: EncodedRows, name: str, rows: NDArray[np.intp]) -> None:
     for values, kind in ((table.protected[rows], "group"), (table.labels[rows], "label")):
         if len(np.unique(values)) < 2:
             raise DealError(f"data.source: {table.name} has too few rows: {name} are all of one {kind}")
 
 
-def _hand(table: Rows, labels: NDArray[np.uint8], rows: NDArray[np.intp]) -> Hand:
-    return Hand(table.encoded[rows], labels[rows].astype(np.uint8), table.protected[rows].astype(np.uint8))
+def _hand(table: EncodedRows, labels: NDArray[np.uint8], rows: NDArray[np.intp]) -> TableRows:
+    return TableRows(table.encoded[rows], labels[rows].astype(np.uint8), table.protected[rows].astype(np.uint8))
 
 
 def _compliance(scenario: TrainingScenario, protected: NDArray[np.uint8], seed: bytes) -> ComplianceCards | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.model import Step
-from developer.training.play import Submission
+from developer.training.model import TrainingStep
+from developer.training.play import ModelSubmission
 from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.rpc.arrays import from_message
 from sim.games.recorded import NotRecorded, drawn_again, report_of
@@ -24,7 +24,7 @@ from sim.transcripts.messages import TrialMessages
 class TrainingOutcome:
     """The developer's submission, the adversary's guesses about canaries, if any, and compliance's report."""
 
-    model: Submission
+    model: ModelSubmission
     guesses: NDArray[np.uint8] | None
     report: AuditReport | None
 
@@ -44,15 +44,15 @@ def from_messages(
     return dealt, TrainingOutcome(submission_of(request), told, report)
 
 
-def submission_of(request: training.SubmitModelRequest) -> Submission:
+def submission_of(request: training.SubmitModelRequest) -> ModelSubmission:
     """Decode the developer's submission."""
-    return Submission(
+    return ModelSubmission(
         scores=from_message(request.scores).astype(np.float32, copy=False),
         decisions=from_message(request.decisions).astype(np.uint8, copy=False),
         epsilon=request.epsilon,
         delta=request.delta,
         group_epsilons=tuple(request.group_epsilons),
-        steps=tuple(Step(step.what, step.epsilon, step.delta, step.of) for step in request.steps),
+        steps=tuple(TrainingStep(step.what, step.epsilon, step.delta, step.of) for step in request.steps),
         asked=request.asked,
         rates=tuple(request.rates),
     )

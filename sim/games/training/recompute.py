@@ -19,7 +19,7 @@ from fairwall.errors import UserError
 from fairwall.rpc.arrays import from_message, gathered
 from fairwall.rpc.errors import Refusal
 from sim.transcripts.findings import BY_DIGEST, TOLERANCE, UNHEARD, Findings
-from sim.transcripts.messages import Submission, TrialMessages
+from sim.transcripts.messages import RecordedSubmission, TrialMessages
 from sim.transcripts.methods import short
 from sim.transcripts.sides import KnownCall
 
@@ -93,7 +93,7 @@ def model(findings: Findings, trial: TrialMessages) -> None:
     findings.not_checked("scores: the model is in no message, and is not trained again; `fairwall replay` does")
 
 
-def _promise(findings: Findings, trial: TrialMessages, deal: Any, submitted: Submission) -> None:
+def _promise(findings: Findings, trial: TrialMessages, deal: Any, submitted: RecordedSubmission) -> None:
     request, place = submitted.request, f"{trial.deal_id}: developer reports"
     if deal.terms.practice != PLAIN:
         findings.not_checked("epsilon of what a practice did: it is in no message")

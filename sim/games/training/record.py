@@ -15,7 +15,7 @@ from sim.games.training.canaries import epsilon_refuted
 from sim.games.training.deal import TrainingDeal
 from sim.games.training.outcome import TrainingOutcome
 from sim.games.training.scenario import TrainingScenario
-from sim.report.estimates import SHARE, Estimate, estimate
+from sim.report.estimates import SHARE, IntervalEstimate, estimate
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
@@ -132,6 +132,6 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
 _SIGNED = (-1.0, 1.0)
 
 
-def _share(values: Sequence[float | None]) -> Estimate | None:
+def _share(values: Sequence[float | None]) -> IntervalEstimate | None:
     there = [value for value in values if value is not None]
     return estimate(there, SHARE) if there else None

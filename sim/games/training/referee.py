@@ -8,7 +8,7 @@ import numpy as np
 from grpc import ServicerContext
 from numpy.typing import NDArray
 
-from developer.training.play import RATES, Submission
+from developer.training.play import RATES, ModelSubmission
 from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.game.v1.training_service_pb2_grpc import TrainingServiceServicer, add_TrainingServiceServicer_to_server
 from fairwall.rpc.errors import Refusal
@@ -25,7 +25,7 @@ from sim.games.training.outcome import TrainingOutcome, submission_of
 class _TrainingTrial(Trial):
     deal: TrainingDeal
     request: training.SubmitModelRequest | None = None
-    model: Submission | None = None
+    model: ModelSubmission | None = None
     guesses: NDArray[np.uint8] | None = None
 
     @property
@@ -70,7 +70,7 @@ def _canary_deal(trial: _TrainingTrial) -> tuple[training.CanaryDeal, Arrays]:
     return training.CanaryDeal(terms=trial.deal.terms), {"features": canaries.features, "labels": canaries.labels}
 
 
-def _taken(deal: TrainingDeal, request: training.SubmitModelRequest) -> Submission:
+def _taken(deal: TrainingDeal, request: training.SubmitModelRequest) -> ModelSubmission:
     model = deal.scenario.training.model != RATES
     rows = len(deal.test.labels) if model else 0
     scores = take_array(request.scores, (rows,), np.float32)

@@ -16,7 +16,15 @@ from developer.training.regression import Regression
 from fairwall.laws.gaussian import gaussian_epsilon
 from fairwall.learning.batches import OVERFLOW
 from sim.datasets.case_study import CASE_STUDY
-from sim.scenarios.scenario import ComplianceSection, Epsilon, PaperFigure, Scenario, Section, TableSection, one_of
+from sim.scenarios.scenario import (
+    ComplianceSection,
+    Epsilon,
+    PaperFigure,
+    Scenario,
+    ScenarioKeys,
+    ScenarioTable,
+    one_of,
+)
 
 CANARIES_MAX = 10_000
 
@@ -33,7 +41,7 @@ TOLD = ("fair-representation",)
 """The practices that need information about groups which compliance can give."""
 
 
-class TrainingData(TableSection):
+class TrainingData(ScenarioTable):
     """The table, and the people of it who are trained on.
 
     Attributes
@@ -51,7 +59,7 @@ class TrainingData(TableSection):
     public_share: float = Field(default=0.0, strict=True, ge=0, lt=1)
 
 
-class TrainingSection(Section):
+class TrainingSection(ScenarioKeys):
     """The model, its practice, and its promise.
 
     Attributes

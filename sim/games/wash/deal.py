@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.tables.people import LeftOut
-from sim.datasets import Rows
+from sim.datasets import EncodedRows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.people import loaded
 from sim.games.wash.scenario import WashData, WashScenario
@@ -20,7 +20,7 @@ from sim.scenarios.sweep import Cell
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ExtraRows:
     """The developer's other rows: training rows without groups, and a public sample, the disadvantaged first."""
 
     training_features: NDArray[np.float64]
@@ -37,7 +37,7 @@ class WashDeal:
     scenario: WashScenario
     compliance: ComplianceCards = field(repr=False)
     features: NDArray[np.float64]
-    known: Known
+    known: ExtraRows
     checked: NDArray[np.intp]
     seeds: dict[str, bytes] = field(repr=False)
     left_out: tuple[LeftOut, ...] = ()
@@ -76,7 +76,7 @@ def deal(cell: Cell[WashScenario], trial: int, deal_id: str, secret: bytes = WRI
 
 
 @functools.lru_cache(maxsize=4)
-def _split(data: WashData) -> tuple[Rows, Known, NDArray[np.intp]]:
+def _split(data: WashData) -> tuple[EncodedRows, ExtraRows, NDArray[np.intp]]:
     table, training, sample = loaded(data), data.training, data.sample
     if training + sample >= len(table.labels):
         raise DealError(
@@ -91,4 +91,4 @@ def _split(data: WashData) -> tuple[Rows, Known, NDArray[np.intp]]:
     labels = table.labels[trained].astype(np.uint8)
     if labels.min() == labels.max():
         raise DealError(f"data.training: all {training} rows have one label; draw more")
-    return table, Known(table.encoded[trained], labels, table.encoded[public], disadvantaged), np.sort(rest)
+    return table, ExtraRows(table.encoded[trained], labels, table.encoded[public], disadvantaged), np.sort(rest)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.games.wash import Verdict
+from compliance.games.wash import WashVerdict
 from fairwall.game.v1 import wash_service_pb2 as wire
 from sim.games.recorded import bits_of, drawn_again, floats_of, report_of, submission_of
 from sim.games.submissions import AuditReport
@@ -24,11 +24,11 @@ class WashOutcome:
     shown: NDArray[np.uint8]
     deployed: NDArray[np.uint8]
     belief: NDArray[np.float64]
-    verdict: Verdict
+    verdict: WashVerdict
     report: AuditReport
 
     @classmethod
-    def of(cls, request: wire.SubmitWashRequest, verdict: Verdict, report: AuditReport) -> WashOutcome:
+    def of(cls, request: wire.SubmitWashRequest, verdict: WashVerdict, report: AuditReport) -> WashOutcome:
         """Decode the developer's submission."""
         return cls(bits_of(request.shown), bits_of(request.deployed), floats_of(request.belief), verdict, report)
 
@@ -39,5 +39,5 @@ def from_messages(
     """Return a trial's deal, drawn again, and its outcome from the messages; NotRecorded where a value is missing."""
     told, request = submission_of(trial, "SubmitVerdict"), submission_of(trial, "SubmitWash")
     dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: dealt.compliance.tested)
-    verdict = Verdict(told.contradictions, told.broken, told.accused)
+    verdict = WashVerdict(told.contradictions, told.broken, told.accused)
     return dealt, WashOutcome.of(request, verdict, report_of(trial))

@@ -9,7 +9,7 @@ import numpy as np
 from grpc import ServicerContext
 from numpy.typing import NDArray
 
-from compliance.games.wash import Verdict
+from compliance.games.wash import WashVerdict
 from fairwall.game.v1 import wash_service_pb2 as wire
 from fairwall.game.v1.wash_service_pb2_grpc import WashServiceServicer, add_WashServiceServicer_to_server
 from fairwall.rpc.errors import Refusal
@@ -31,7 +31,7 @@ class _WashTrial(Trial):
     commitment: bytes | None = None
     seen: NDArray[np.uint8] | None = None
     submitted: wire.SubmitWashRequest | None = None
-    verdict: Verdict | None = None
+    verdict: WashVerdict | None = None
 
     @property
     def asked(self) -> bool:
@@ -145,7 +145,7 @@ class WashDealer(TableDealer[_WashTrial, WashDeal, WashOutcome], WashServiceServ
         with self.turn(request.deal_id, lambda trial: trial.ended) as trial:
             if request.contradictions > len(trial.deal.checked):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.verdict = Verdict(request.contradictions, request.broken, request.accused)
+            trial.verdict = WashVerdict(request.contradictions, request.broken, request.accused)
             return wire.SubmitVerdictResponse()
 
     def outcome(self, trial: _WashTrial) -> WashOutcome:

@@ -10,13 +10,13 @@ from pydantic import Field
 from developer.wash.play import METRIC
 from developer.wash.shown import BLIND, STRATEGIES
 from sim.scenarios.checks import mechanism_problems
-from sim.scenarios.scenario import ComplianceSection, Scenario, Section, TableSection, one_of
+from sim.scenarios.scenario import ComplianceSection, Scenario, ScenarioKeys, ScenarioTable, one_of
 
 DEPLOYED_OVER = 0.05
 """Smallest excess of a deployed model's gap over tau that counts as cheating."""
 
 
-class WashData(TableSection):
+class WashData(ScenarioTable):
     """The table, and the numbers of rows that are audited, trained on, and public with their groups."""
 
     test_size: int = Field(default=1000, strict=True, ge=10, le=100_000)
@@ -24,7 +24,7 @@ class WashData(TableSection):
     sample: int = Field(default=2000, strict=True, ge=10, le=100_000)
 
 
-class WashSection(Section):
+class WashSection(ScenarioKeys):
     """The keys of `[wash]`: the developer's way of washing, and the check of it.
 
     Attributes

@@ -18,13 +18,13 @@ import numpy as np
 from fairwall.laws.calibration import cauchy_loss, printed_conceal_scale, printed_laplace_scale
 from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.sensitivity import flip_sensitivity
-from sim.papers.finding import Finding
+from sim.papers.finding import CheckResult
 from sim.report.cells import paper_figure
 
 Groups = tuple[int, ...]
 
 
-def alone() -> Finding:
+def alone() -> CheckResult:
     """Check Example 1: the gap of a model that accepts one person alone reveals her group and both groups' sizes."""
     worlds = 0
     for groups in _worlds(8):
@@ -34,12 +34,12 @@ def alone() -> Finding:
             size = 1 / abs(gap)
             told = (int(gap > 0), int(size if gap > 0 else n - size))
             if told != (groups[person], n1):
-                return Finding("", f"A = {groups}, person {person}: {told}")
+                return CheckResult("", f"A = {groups}, person {person}: {told}")
             worlds += 1
-    return Finding(f"in all {worlds:,} worlds of up to 8 people", figures={"worlds": worlds})
+    return CheckResult(f"in all {worlds:,} worlds of up to 8 people", figures={"worlds": worlds})
 
 
-def two_models() -> Finding:
+def two_models() -> CheckResult:
     """Check Example 2: two models that differ in one person have gaps that differ by 1/N1 or -1/N0, by her group."""
     wrong = right = 0
     case = ""
@@ -56,31 +56,31 @@ def two_models() -> Finding:
                 case = (
                     case or f"A = {groups}, the first model {first}: the gaps differ by {difference}, printed {printed}"
                 )
-    return Finding(
+    return CheckResult(
         f"true in the {right:,} cases in which the first model rejects the person, with the other sign in {wrong:,}",
         case,
         {"right": right, "wrong": wrong},
     )
 
 
-def full_rank() -> Finding:
+def full_rank() -> CheckResult:
     """Check Theorem 1: n independent models reveal everybody's group. Binary models, drawn, of full rank."""
     return _solved(lacking=0)
 
 
-def one_fewer() -> Finding:
+def one_fewer() -> CheckResult:
     """Check Remark 3: n - 1 models are enough. Their equations and that v adds up to 0 have one solution."""
     return _solved(lacking=1)
 
 
-def large_balanced() -> Finding:
+def large_balanced() -> CheckResult:
     """Check Remark 3: solving for the sizes fails numerically where both groups are large and similar in size."""
     wrong = 0
     sizes = range(1, 100_001)
     for size in sizes:
         # One gap of a model that accepts one person alone, as a float64.
         wrong += round(1 / (1.0 / size)) != size
-    return Finding(
+    return CheckResult(
         f"of {len(sizes):,} sizes every one is found from its reciprocal in float64",
         f"N0 = N1 = 50,000 of 100,000 people: 1/N1 is {1 / 50_000}, and its reciprocal rounds to 50,000"
         if not wrong
@@ -89,7 +89,7 @@ def large_balanced() -> Finding:
     )
 
 
-def sensing_sign() -> Finding:
+def sensing_sign() -> CheckResult:
     """Check Algorithm 2, eq. (7): SP - H r = H s with r = 1/N1 everywhere and s >= 0."""
     against, worlds = "", 0
     for groups in _worlds(5):
@@ -102,20 +102,20 @@ def sensing_sign() -> Finding:
             if printed != wanted and not against:
                 against = f"A = {groups}, a model that decides {row}: SP - H r is {printed}, H s is {wanted}"
             if printed != -wanted:
-                return Finding("", "neither sign fits")
-    return Finding(f"in all {worlds:,} cases SP - H r is -H s", against, {"cases": worlds})
+                return CheckResult("", "neither sign fits")
+    return CheckResult(f"in all {worlds:,} cases SP - H r is -H s", against, {"cases": worlds})
 
 
-def size_query() -> Finding:
+def size_query() -> CheckResult:
     """Check Remark 4: one model that accepts one person reveals N0 and N1."""
     for n in range(2, 61):
         told = {Fraction(1, n1): n1 for n1 in range(1, n)} | {Fraction(-1, n - n1): n1 for n1 in range(1, n)}
         if len(told) != 2 * (n - 1):
-            return Finding("", f"n = {n}: two sizes give one gap")
-    return Finding("for every N0 of up to 60 people the gap is another", figures={"people": 60})
+            return CheckResult("", f"n = {n}: two sizes give one gap")
+    return CheckResult("for every N0 of up to 60 people the gap is another", figures={"people": 60})
 
 
-def few_answers() -> Finding:
+def few_answers() -> CheckResult:
     """Check Section 3.2.1: about N0 log(n/N0) answers are needed. Weights 2^-j in one answer of float64, all worlds."""
     n, n0 = 40, 3
     weights = np.ldexp(1.0, -np.arange(1, n + 1))
@@ -124,7 +124,7 @@ def few_answers() -> Finding:
     gaps = (weights.sum() - lost) / (n - n0) - lost / n0
     different = len(np.unique(gaps)) == len(chosen)
     least = n0 * math.log(n / n0)
-    return Finding(
+    return CheckResult(
         f"a limit of compressed sensing, not of a developer: {len(chosen):,} worlds, {len(np.unique(gaps)):,} answers",
         f"n = {n}, N0 = {n0}, weights 1/2 to 2^-{n}: the one answer is another in each of {len(chosen):,} worlds, "
         f"where N0 ln(n/N0) is {least:.1f}"
@@ -134,7 +134,7 @@ def few_answers() -> Finding:
     )
 
 
-def absolute_gaps() -> Finding:
+def absolute_gaps() -> CheckResult:
     """Check Theorem 4: n absolute gaps separate people into the two groups.
 
     Each person is queried alone. If all these gaps are equal, the groups are equally large; each person is then queried
@@ -150,12 +150,12 @@ def absolute_gaps() -> Finding:
         else:
             alike = [gap == alone[0] for gap in alone]
         if alike != [a == groups[0] for a in groups]:
-            return Finding("", f"A = {groups}")
+            return CheckResult("", f"A = {groups}")
         worlds += 1
-    return Finding(f"in all {worlds:,} worlds of up to 9 people", figures={"worlds": worlds})
+    return CheckResult(f"in all {worlds:,} worlds of up to 9 people", figures={"worlds": worlds})
 
 
-def equal_opportunity() -> Finding:
+def equal_opportunity() -> CheckResult:
     """Check Remark 5: gaps of equal opportunity reveal the groups of people with Y = 1, and nothing of the others."""
     worlds = 0
     for n in (4, 5):
@@ -171,24 +171,24 @@ def equal_opportunity() -> Finding:
                     worlds += 1
             told = [each for found in answers.values() for each in found]
             if any(len(found) != 1 for found in answers.values()) or len(set(told)) != len(answers):
-                return Finding("", f"Y = {labels}")
-    return Finding(
+                return CheckResult("", f"Y = {labels}")
+    return CheckResult(
         f"in {worlds:,} worlds of 4 and 5 people: all answers together are a function of those groups, one to one",
         figures={"worlds": worlds},
     )
 
 
-def signed_sensitivity() -> Finding:
+def signed_sensitivity() -> CheckResult:
     """Check Theorem 5: one person moves a gap by 1/2 + 1/(n-1) at most. All worlds and models of 3 to 6 people."""
     return _sensitivity("1/2 + 1/(n-1)", lambda gap: gap, lambda n: Fraction(1, 2) + Fraction(1, n - 1), range(3, 7))
 
 
-def absolute_sensitivity() -> Finding:
+def absolute_sensitivity() -> CheckResult:
     """Check Theorem 6: one person moves an absolute gap by 1/2 at most."""
     return _sensitivity("1/2", abs, lambda _: Fraction(1, 2), range(4, 7))
 
 
-def opportunity_sensitivity() -> Finding:
+def opportunity_sensitivity() -> CheckResult:
     """Check Section 4.1: equal opportunity has the sensitivity 1/2 + 1/(n-1), n being all people."""
     printed = Fraction(1, 2) + Fraction(1, 3)
     labels, first, second = (1, 1, 1, 0), (0, 1, 1, 1), (0, 0, 1, 1)
@@ -198,7 +198,7 @@ def opportunity_sensitivity() -> Finding:
         gaps = [_gap([a[place] for place in inside], [row[place] for place in inside]) for a in (first, second)]
         changes.append((abs(gaps[0] - gaps[1]), row, gaps))
     change, row, gaps = max(changes)
-    return Finding(
+    return CheckResult(
         "n has to be those with Y = 1",
         f"Y = {labels}, A = {first} and {second}, a model that decides {row}: {gaps[0]} and {gaps[1]}, a change of "
         f"{change}, printed {printed}"
@@ -208,7 +208,7 @@ def opportunity_sensitivity() -> Finding:
     )
 
 
-def conceal_loss() -> Finding:
+def conceal_loss() -> CheckResult:
     """Check Theorem 7: the printed Attribute-Conceal is epsilon-DP. Between N0 = 1 and N0 = 2."""
     worst, where = 0.0, (0, 0, 0.0)
     for n, queries, epsilon in itertools.product((50, 100, 1000), (1, 25, 40), (1.0, 5.0, 10.0)):
@@ -217,7 +217,7 @@ def conceal_loss() -> Finding:
         if loss / epsilon > worst:
             worst, where = loss / epsilon, (n, queries, epsilon)
     n, queries, epsilon = where
-    return Finding(
+    return CheckResult(
         "holds where 2 <= N0 <= N1",
         f"n = {n}, {queries} models, epsilon {epsilon:g}: between N0 = 1 and 2 the loss is {worst * epsilon:.1f}"
         if worst > 1
@@ -226,7 +226,7 @@ def conceal_loss() -> Finding:
     )
 
 
-def conceal_laplace_delta() -> Finding:
+def conceal_laplace_delta() -> CheckResult:
     """Check Theorem 8: Laplace noise on the smooth sensitivity is (epsilon, delta)-DP. One query, all neighbours."""
     worst, cases = 0.0, 0
     for n, epsilon, delta in itertools.product((10, 50, 200), (0.2, 0.5, 0.9), (1e-2, 1e-5)):
@@ -235,19 +235,19 @@ def conceal_laplace_delta() -> Finding:
             shift = flip_sensitivity("sp", n, n0)
             for here, there in (scales, scales[::-1]):
                 worst, cases = max(worst, _divergence(shift, here, there, epsilon) / delta), cases + 1
-    return Finding(
+    return CheckResult(
         f"in {cases:,} cases of one query delta is at most {worst:.2g} of what is claimed",
         "" if worst <= 1 else f"delta is {worst:g} times what is claimed",
         {"cases": cases},
     )
 
 
-def smooth_absolute() -> Finding:
+def smooth_absolute() -> CheckResult:
     """Check Sections 4.2, A.6: at N0 = N1 = 2 an absolute gap's local sensitivity is at most max(1/N0, 1/2) = 1/2."""
     return _sensitivity("max(1/N0, 1/2)", abs, lambda _: Fraction(1, 2), (4,), balanced=True)
 
 
-def convexity_argument() -> Finding:
+def convexity_argument() -> CheckResult:
     """Check Preprint A.5: each of the three terms of the second derivative is positive, where N0 < N1."""
     # The third term is 2 beta e^(-k beta) (1/(N1+k+1)^2 - 1/(N0-k)^2).
     negative = cases = 0
@@ -256,7 +256,7 @@ def convexity_argument() -> Finding:
             for k in range(n0 - 1):
                 cases += 1
                 negative += Fraction(1, (n1 + k + 1) ** 2) < Fraction(1, (n0 - k) ** 2)
-    return Finding(
+    return CheckResult(
         f"the third term is negative in {negative:,} of {cases:,} cases; the function is convex nevertheless: both of "
         "its parts are log-convex",
         f"N0 = 3, N1 = 4, k = 0: 1/25 - 1/9 is {float(Fraction(1, 25) - Fraction(1, 9)):.3f}",
@@ -264,7 +264,7 @@ def convexity_argument() -> Finding:
     )
 
 
-def printed_scale_order() -> Finding:
+def printed_scale_order() -> CheckResult:
     """Check Table 2: the error falls as N0 grows and rises with the number of models. By the printed formula."""
     grid = {
         (n0, m): printed_conceal_scale(n0, 1000 - n0, m, 100.0)
@@ -274,7 +274,7 @@ def printed_scale_order() -> Finding:
     columns = [[grid[n0, m] for n0 in (10, 50, 100, 200, 300, 400)] for m in (500, 900)]
     ordered = all(column == sorted(column, reverse=True) for column in columns)
     ordered &= all(grid[n0, 500] <= grid[n0, 900] for n0, _ in grid)
-    return Finding(
+    return CheckResult(
         " and ".join(f"from {each[0]:.3g} to {each[-1]:.3g}" for each in columns) + " at 500 and at 900 models",
         "" if ordered else "in another order",
         {f"{n0}-{m}": scale for (n0, m), scale in grid.items()},
@@ -301,7 +301,7 @@ def printed_errors() -> list[dict[str, Any]]:
     return lines
 
 
-def printed_formulas() -> Finding:
+def printed_formulas() -> CheckResult:
     """Check Table 1: the average errors are those of Algorithm 3 and of Theorem 5."""
     lines = [line for line in printed_errors() if line["source"] == "Table 1"]
     times = {each: [10 ** line["ratio"] for line in lines if line["mechanism"] == each] for each in _FORMULAS}
@@ -310,7 +310,7 @@ def printed_formulas() -> Finding:
         for found, (kind, noise, _) in zip(times.values(), _FORMULAS.values(), strict=True)
     )
     first = lines[0]
-    return Finding(
+    return CheckResult(
         f"in {len(lines)} cells the printed errors are {', '.join(said)}; no one missing factor explains them",
         f"{first['people']} people, N0-m {first['cell']}, epsilon {first['epsilon']:g}: Attribute-Conceal errs by "
         f"{first['printed']} as printed, and its formula's noise has the median {first['formula']:.3g}"
@@ -320,7 +320,7 @@ def printed_formulas() -> Finding:
     )
 
 
-def printed_order() -> Finding:
+def printed_order() -> CheckResult:
     """Check Table 1: Attribute-Conceal's noise is smaller than the Laplace mechanism's."""
     by_cell: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     for line in printed_errors():
@@ -330,7 +330,7 @@ def printed_order() -> Finding:
     pairs = [(each["conceal"], each["laplace"]) for each in by_cell.values()]
     larger = [one for one, other in pairs if one["formula"] > other["formula"]]
     printed = sum(one["printed"] < other["printed"] for one, other in pairs)
-    return Finding(
+    return CheckResult(
         f"the printed figures have it smaller in {printed} of {len(pairs)} cells, the printed formulas in "
         f"{len(pairs) - len(larger)}",
         f"{larger[0]['people']} people, epsilon {larger[0]['epsilon']:g}: by the formulas its median is "
@@ -383,7 +383,7 @@ def _worlds(people: int, least: int = 2) -> Iterator[Groups]:
                 yield groups
 
 
-def _solved(lacking: int) -> Finding:
+def _solved(lacking: int) -> CheckResult:
     rng = np.random.default_rng(3)
     worlds = 0
     for n in range(3, 9):
@@ -399,12 +399,12 @@ def _solved(lacking: int) -> Finding:
             gaps = np.concatenate([rows @ v, np.zeros(lacking)])
             found = np.linalg.solve(known, gaps)
             if tuple((found > 0).astype(int)) != groups:
-                return Finding("", f"A = {groups}")
+                return CheckResult("", f"A = {groups}")
             worlds += 1
-    return Finding(f"in all {worlds} worlds of 3 to 8 people", figures={"worlds": worlds})
+    return CheckResult(f"in all {worlds} worlds of 3 to 8 people", figures={"worlds": worlds})
 
 
-def _sensitivity(printed: str, of: Any, most: Any, sizes: Sequence[int], *, balanced: bool = False) -> Finding:
+def _sensitivity(printed: str, of: Any, most: Any, sizes: Sequence[int], *, balanced: bool = False) -> CheckResult:
     """Find the largest change by one person's group, over all worlds and models."""
     found, case, over = [], "", False
     for n in sizes:
@@ -429,7 +429,7 @@ def _sensitivity(printed: str, of: Any, most: Any, sizes: Sequence[int], *, bala
         found.append((n, largest))
     words = ", ".join(f"{largest} for n = {n}" for n, largest in found)
     tight = all(largest == most(n) for n, largest in found)
-    return Finding(
+    return CheckResult(
         f"the largest change is {words}{f': {printed} exactly' if tight else ''}",
         case,
         {f"n{n}": float(largest) for n, largest in found},

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from fairwall.learning.fairness import TAU, leakage
 from sim.datasets import load
-from sim.papers.finding import ROUNDING, Finding, to_rounding
+from sim.papers.finding import ROUNDING, CheckResult, to_rounding
 
 _GROUP = np.repeat([0, 1], 1000)
 
 
-def equal_base_rates() -> Finding:
+def equal_base_rates() -> CheckResult:
     """Check Theorem 1: the gap of positive rates is at most W EO. Counterexample: a predictor that is always right."""
     labels = _labels(100, 300)
     right = leakage(labels, labels, _GROUP)
@@ -32,7 +32,7 @@ def equal_base_rates() -> Finding:
     )
 
 
-def pure_groups() -> Finding:
+def pure_groups() -> CheckResult:
     """Check Corollary 1: W is 1 for pure groups, in every table of up to 8 people with both labels in both groups."""
     worst, tables = 0.0, 0
     for labels, group in _tables(8):
@@ -41,7 +41,7 @@ def pure_groups() -> Finding:
     return to_rounding(f"W is 1 in all {tables} tables of up to 8 people", worst, "W is off by", tables=tables)
 
 
-def group_predictor() -> Finding:
+def group_predictor() -> CheckResult:
     """Check Proposition 1: a model that predicts the group has equality, in all tables of up to 8 people."""
     worst, tables = 0.0, 0
     for labels, group in _tables(8):
@@ -51,14 +51,14 @@ def group_predictor() -> Finding:
     return to_rounding(f"EO, W and the gap are 1 in all {tables} tables of up to 8 people", worst, tables=tables)
 
 
-def smaller_bound() -> Finding:
+def smaller_bound() -> CheckResult:
     """Check Theorem 2: a model of smaller EO has the smaller gap."""
     labels = _labels(100, 300)
     before = leakage(_decided(labels, tpr=(60, 90), fpr=(0, 10)), labels, _GROUP)
     after = leakage(_decided(labels, tpr=(20, 30), fpr=(0, 0)), labels, _GROUP)
     against = after.eo[0] < before.eo[0] and after.gap[0] > before.gap[0]
     figures = {"eo": before.eo[0], "eo_tuned": after.eo[0], "gap": before.gap[0], "gap_tuned": after.gap[0]}
-    return Finding(
+    return CheckResult(
         "a smaller bound says nothing of what it bounds",
         f"EO falls from {figures['eo']:.2f} to {figures['eo_tuned']:.2f}, and the accuracy gap rises from "
         f"{figures['gap']:.2f} to {figures['gap_tuned']:.2f}"
@@ -68,7 +68,7 @@ def smaller_bound() -> Finding:
     )
 
 
-def each_attribute() -> Finding:
+def each_attribute() -> CheckResult:
     """Check Theorem 3: Theorem 1's bound holds for each of several attributes. The same counterexample, with two."""
     second = np.tile([0, 1], 1000)
     labels = (np.arange(2000) % 20 < 2 + 4 * _GROUP + 6 * second).astype(int)
@@ -76,7 +76,7 @@ def each_attribute() -> Finding:
     gaps = [float(each.ppr_gap[0]) for each in found]
     bounds = [float(each.printed_bound[0]) for each in found]
     against = all(gap > bound for gap, bound in zip(gaps, bounds, strict=True))
-    return Finding(
+    return CheckResult(
         "fails as Theorem 1 does",
         f"two attributes, a predictor that is always right: gaps {gaps[0]:.2f} and {gaps[1]:.2f}, bounds "
         f"{bounds[0]:g} and {bounds[1]:g}"
@@ -86,7 +86,7 @@ def each_attribute() -> Finding:
     )
 
 
-def floor_identity() -> Finding:
+def floor_identity() -> CheckResult:
     """Check Appendix C: with EO 0 the accuracy gap is dpi |TPR + FPR - 1|."""
     worst, cases = 0.0, 0
     for tpr, fpr, base in itertools.product(range(0, 101, 10), range(0, 101, 10), (100, 300, 500)):
@@ -97,12 +97,12 @@ def floor_identity() -> Finding:
     return to_rounding(f"in {cases} cases, to {worst:.0e}", worst, cases=cases)
 
 
-def floor_without_guessing() -> Finding:
+def floor_without_guessing() -> CheckResult:
     """Check Appendix C: that gap is 0 only where base rates agree or the model is no better than chance."""
     labels = _labels(100, 500)
     found = leakage(_decided(labels, tpr=(80, 80), fpr=(20, 20)), labels, _GROUP)
     against = found.gap[0] < ROUNDING and found.dpi > 0.1
-    return Finding(
+    return CheckResult(
         "it is 0 where TPR + FPR = 1: as many of either label are decided rightly",
         f"TPR 0.8 and FPR 0.2 in both groups: accuracy {found.accuracy.mean():.0%}, base rates {found.dpi:.0%} apart, "
         "accuracy gap 0"
@@ -112,7 +112,7 @@ def floor_without_guessing() -> Finding:
     )
 
 
-def small_shift() -> Finding:
+def small_shift() -> CheckResult:
     """Check Remark 2: where W is small there is little to infer, for any EO."""
     # Both distributions have equal groups at each label, and different base rates.
     group, labels = np.tile([0, 1], 1000), _labels(100, 500)
@@ -125,7 +125,7 @@ def small_shift() -> Finding:
     )
 
 
-def purest_is_worst() -> Finding:
+def purest_is_worst() -> CheckResult:
     """Check Corollary 1: no mixture of two groups gives a model away more than the pure groups do."""
     over, cases = -1.0, 0
     parts = np.repeat([0, 1, 0, 1], 100)
@@ -142,7 +142,7 @@ def purest_is_worst() -> Finding:
     return to_rounding(found, over, "a mixture's gap is larger by", cases=cases)
 
 
-def below_threshold() -> Finding:
+def below_threshold() -> CheckResult:
     """Check the reading of Table 1: a gap below 0.05 cannot be noticed by a threshold test."""
     labels = _labels(500, 500)
     signed = []
@@ -152,7 +152,7 @@ def below_threshold() -> Finding:
         signed.append((float(found.gap[0]), float(found.accuracy[1, 0] - found.accuracy[0, 0])))
     (gap, low), (other, high) = signed
     against = max(gap, other) < TAU and low < 0 < high
-    return Finding(
+    return CheckResult(
         "how large a gap can be noticed depends on the number of test rows; a fixed bound does not tell",
         f"1,000 test rows of each group: models of either group are 84% and 80% right, gap {gap:.2f}; whether the "
         "difference is above 0 tells which group every one was trained on"
@@ -205,9 +205,9 @@ def _tables(people: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
             yield labels, np.repeat([0, 0, 1, 1], counts)
 
 
-def _exceeds(holds: str, gap: float, bound: float, case: str) -> Finding:
+def _exceeds(holds: str, gap: float, bound: float, case: str) -> CheckResult:
     against = gap > bound + ROUNDING
-    return Finding(
+    return CheckResult(
         holds,
         f"{case}: gap {gap:.2f}, bound {bound:g}" if against else "",
         {"gap": float(gap), "bound": float(bound)},

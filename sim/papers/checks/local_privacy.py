@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fairwall.laws.local import LOCAL_LAWS, Law, enumerated_loss, split
-from sim.papers.finding import ROUNDING, Finding, to_rounding
+from fairwall.laws.local import LOCAL_LAWS, EncodingDistribution, enumerated_loss, split
+from sim.papers.finding import ROUNDING, CheckResult, to_rounding
 from sim.papers.play import rows
 
 _EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -23,7 +23,7 @@ _FAIRNESS = {"SPD": 0.0, "DI": 1.0, "EOD": 0.0, "OAD": 0.0}
 _UTILITY = ("acc", "f1", "auc", "recall")
 
 
-def exact_epsilon() -> Finding:
+def exact_epsilon() -> CheckResult:
     """Check Section 3.3: GRR, BLH, RAPPOR, OUE, SS and OLH are epsilon-LDP. Every output is listed."""
     worst, cases = 0.0, 0
     for name, k, epsilon in itertools.product(("grr", "blh", "rappor", "oue", "ss", "olh"), _DOMAINS, _EPSILONS):
@@ -33,27 +33,27 @@ def exact_epsilon() -> Finding:
     return to_rounding(found, worst, cases=cases)
 
 
-def thresholded_histogram() -> Finding:
+def thresholded_histogram() -> CheckResult:
     """Check Section 3.3, THE: the thresholded bits that are released are within epsilon. Every output is listed."""
     over, share = -math.inf, {}
     for k, epsilon in itertools.product(_DOMAINS, _EPSILONS):
         loss = _loss(LOCAL_LAWS["the"].law(k, epsilon))
         over = max(over, loss - epsilon)
         share[epsilon] = loss / epsilon
-    return Finding(
+    return CheckResult(
         f"the released bits cost {min(share.values()):.2f} to {max(share.values()):.2f} of epsilon",
         "" if over <= ROUNDING else f"costs {over:g} too much",
         {"least": min(share.values()), "most": max(share.values())},
     )
 
 
-def printed_subset_size() -> Finding:
+def printed_subset_size() -> CheckResult:
     """Check Section 3.3: the subset of SS has floor(k / (e^epsilon + 1)) values."""
     empty = [
         (k, epsilon) for k, epsilon in itertools.product((2, 5, 24, 41, 50, 74), _EPSILONS) if k < math.exp(epsilon) + 1
     ]
     k, epsilon = empty[0]
-    return Finding(
+    return CheckResult(
         f"in {len(empty)} of 36 cases of the paper's domains and epsilons the subset has no value at all",
         f"k = {k}, epsilon {epsilon:g}: {k} / (e^{epsilon:g} + 1) is {k / (math.exp(epsilon) + 1):.2f}, rounded down "
         "0: the empty set is released, which says nothing",
@@ -61,7 +61,7 @@ def printed_subset_size() -> Finding:
     )
 
 
-def shares_add_up() -> Finding:
+def shares_add_up() -> CheckResult:
     """Check Section 4: k-based shares add up to epsilon, and are uniform where all domains are equal."""
     worst = 0.0
     cases = [domains for size in (1, 2, 3, 4) for domains in itertools.product((2, 3, 5, 41, 74), repeat=size)]
@@ -74,7 +74,7 @@ def shares_add_up() -> Finding:
     return to_rounding(f"in {tried:,} cases, to {worst:.0e}", worst, cases=tried)
 
 
-def one_value_subsets() -> Finding:
+def one_value_subsets() -> CheckResult:
     """Check Section 3.3: SS with subsets of one value is GRR."""
     worst, cases = 0.0, 0
     for k, epsilon in itertools.product(_DOMAINS, _EPSILONS):
@@ -85,10 +85,10 @@ def one_value_subsets() -> Finding:
     return to_rounding(f"the same probabilities in {cases} cases, to {worst:.0e}", worst, cases=cases)
 
 
-def ratio_at_a_quarter() -> Finding:
+def ratio_at_a_quarter() -> CheckResult:
     """Check Section 1: at epsilon = 0.25 two inputs' probabilities of an output differ by a factor of at most 1.3."""
     ratio = math.exp(0.25)
-    return Finding(f"e^0.25 is {ratio:.4f}", "" if ratio <= 1.3 else f"{ratio:.4f}", {"ratio": ratio})
+    return CheckResult(f"e^0.25 is {ratio:.4f}", "" if ratio <= 1.3 else f"{ratio:.4f}", {"ratio": ratio})
 
 
 def official(seeds: Path, clean: Path) -> list[Mapping[str, Any]]:
@@ -146,7 +146,7 @@ def tables(adult: Path, acs: Path, lsac: Path) -> list[Mapping[str, Any]]:
     return [line]
 
 
-def _loss(law: Law) -> float:
+def _loss(law: EncodingDistribution) -> float:
     return enumerated_loss(law.probabilities()[1])
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.papers.finding import Finding
+from sim.papers.finding import CheckResult
 from sim.planning.rate_error import RateError, noise_bound_below, of_local_noise, of_noise, of_sampling
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _laplace_error(epsilon: float, people: int) -> float:
     return of_sampling(0.5, people) ** 2 + of_noise(epsilon, people) ** 2
 
 
-def mean_by_range(error: MeanError = _laplace_error) -> Finding:
+def mean_by_range(error: MeanError = _laplace_error) -> CheckResult:
     """Check (13), Delta a record's range: error >= variance/n + Delta^2/(epsilon^2 n)."""
     epsilon, people = 0.1, 1000
 
@@ -45,8 +45,8 @@ def mean_by_range(error: MeanError = _laplace_error) -> Finding:
     local = of_local_noise(1, 1) ** 2
     figures = {"error": error(epsilon, people), "bound": bound(epsilon, people), "below_from": min(below, default=0)}
     if not below:
-        return Finding("no case below the bound", figures=figures)
-    return Finding(
+        return CheckResult("no case below the bound", figures=figures)
+    return CheckResult(
         f"Laplace noise on the mean errs by variance/n + 2 (Delta/(epsilon n))^2, less from {min(below)} records on. "
         "The bound has the rate of local privacy, and randomised response undercuts it too: at epsilon 1 its "
         f"squared noise is {local:.2f} of the bound's",
@@ -55,7 +55,7 @@ def mean_by_range(error: MeanError = _laplace_error) -> Finding:
     )
 
 
-def mean_by_sensitivity(error: MeanError = _laplace_error) -> Finding:
+def mean_by_sensitivity(error: MeanError = _laplace_error) -> CheckResult:
     """Check (13), Delta the mean's sensitivity, 1/n of a record's range."""
     people, small = 1000, 1e-5
 
@@ -70,7 +70,7 @@ def mean_by_sensitivity(error: MeanError = _laplace_error) -> Finding:
     loose = (error(1, people) - of_sampling(0.5, people) ** 2) / noise(1, people)
     # The constant answer 1/2 is private at every epsilon, and never more than 1/2 off.
     half, printed = 0.25, bound(small, people)
-    return Finding(
+    return CheckResult(
         f"{'true' if laplace else 'false'} of Laplace noise in {len(cases)} cases, and loose: the squared noise is "
         "2 Delta^2/epsilon^2, 2n times the bound's. Not true of any mechanism: a constant answer errs by no more "
         "than it can",
@@ -79,13 +79,13 @@ def mean_by_sensitivity(error: MeanError = _laplace_error) -> Finding:
     )
 
 
-def group_noise(noise: RateError = of_noise) -> Finding:
+def group_noise(noise: RateError = of_noise) -> CheckResult:
     """Check (17), (18): the noise in a group's rate is proportional to 1/(epsilon sqrt(n_a))."""
     exponent, of_epsilon = _exponents(noise)
     times = noise(1, 100) / noise(1, 10_000)
     local, _ = _exponents(of_local_noise)
     holds = math.isclose(exponent, -0.5, abs_tol=0.01)
-    return Finding(
+    return CheckResult(
         f"it falls like n_a^{exponent:.2f} and epsilon^{of_epsilon:.2f}: sqrt(2)/(epsilon n_a). The printed rate, "
         f"n_a^{local:.2f}, is that of local privacy",
         ""
@@ -104,12 +104,12 @@ def _exponents(noise: RateError) -> tuple[float, float]:
     return round(float(of_people), 6), round(float(of_epsilon), 3)
 
 
-def utility() -> Finding:
+def utility() -> CheckResult:
     """Check (19): U(M) >= U_0 - O(d/(epsilon n)) for any mechanism."""
     cases = list(itertools.product((5, 14, 100), (1_000, 50_000), (0.1, 1.0, 3.0)))
     loss = max(_exponential_loss(d, epsilon * n) * epsilon * n / d for d, n, epsilon in cases)
     coin = 0.84 - 0.5
-    return Finding(
+    return CheckResult(
         "a bound for good mechanisms, not for any: choosing among 2^d models by the exponential mechanism loses at "
         f"most {loss:.2f} d/(epsilon n) in {len(cases)} cases, a coin loses the same at every n. Nor is it a limit "
         "that no mechanism passes, as (23) reads it: a constant costs no epsilon",
@@ -138,7 +138,7 @@ def _constant(members: NDArray[np.bool_]) -> NDArray[np.float64]:
     return np.zeros(members.size)
 
 
-def fairness(predictor: Predictor = _constant) -> Finding:
+def fairness(predictor: Predictor = _constant) -> CheckResult:
     """Check (20): F(M) >= Omega(1/(epsilon sqrt(n p))) for any mechanism; F is the gap of demographic parity."""
     worlds, largest = 0, 0.0
     for people in range(2, 9):
@@ -149,7 +149,7 @@ def fairness(predictor: Predictor = _constant) -> Finding:
                 worlds += 1
                 largest = max(largest, abs(decisions[members].mean() - decisions[~members].mean()))
     asked = 1 / (0.01 * math.sqrt(100))
-    return Finding(
+    return CheckResult(
         "a constant predictor reads no data, so that it is private at every epsilon, and its gap is "
         f"{largest:g} in all {worlds:,} tables of 2 to 8 people. Noise limits how well a gap is known, not how small "
         "it is; and the noise falls like 1/(epsilon n p)",
@@ -161,13 +161,13 @@ def fairness(predictor: Predictor = _constant) -> Finding:
     )
 
 
-def errors(noise: RateError = of_noise) -> Finding:
+def errors(noise: RateError = of_noise) -> CheckResult:
     """Check (21): sampling error sqrt(q(1-q)/n_p), noise sqrt(2)/(epsilon n_p)."""
     cases = list(itertools.product((0.1, 1.0), (0.1, 0.5), (20, 60)))
     far = max(abs(noise(e, n) / math.sqrt(2) * e * n - 1) for e, _, n in cases)
     sampling = max(abs(_binomial_error(q, n) / of_sampling(q, n) - 1) for _, q, n in cases)
     whole = _geometric_error(1.0)
-    return Finding(
+    return CheckResult(
         "exact for Laplace noise on one count, if n_p is public and nothing is clamped. Geometric noise, for whole "
         f"numbers, errs by {whole:.2f}/n_p at epsilon 1 in place of 1.41/n_p",
         "" if max(far, sampling) < 1e-9 else f"one is {max(far, sampling):.2g} of itself away",
@@ -186,11 +186,11 @@ def _geometric_error(epsilon: float) -> float:
     return math.sqrt(2 * ratio) / (1 - ratio)
 
 
-def ratio() -> Finding:
+def ratio() -> CheckResult:
     """Check (22): noise over sampling error is sqrt(2)/(epsilon sqrt(n_p q(1-q))), about 1/(epsilon sqrt(n_p))."""
     half, tenth, hundredth = (of_noise(1, 100) / of_sampling(q, 100) * math.sqrt(100) for q in (0.5, 0.1, 0.01))
     turns = noise_bound_below(0.1, 0.5)
-    return Finding(
+    return CheckResult(
         "true, and 1/(epsilon sqrt(n)) belongs here, to the ratio: (17), (18), (20) and (29) have it for the noise. "
         f"The factor left out is {half:.2f} at q = 0.5, {tenth:.1f} at 0.1, {hundredth:.1f} at 0.01. Noise errs more "
         f"below 2/(epsilon^2 q (1-q)) people: {noise_bound_below(1, 0.5):.0f} at epsilon 1, {turns:.0f} at 0.1",
@@ -223,12 +223,12 @@ class _Demand:
 _ASKED = _Demand(d=14, epsilon=1.0, share=0.1, gap=0.05)
 
 
-def both_demands() -> Finding:
+def both_demands() -> CheckResult:
     """Check (23): utility over 0.5 and a gap below F require d/(epsilon n) < U_0 - 0.5, 1/(epsilon sqrt(n p)) < F."""
     alike, people = 19, 25
     first, second = _ASKED.two()
     known = math.sqrt(2) / (_ASKED.epsilon * _ASKED.share * _ASKED.gap)
-    return Finding(
+    return CheckResult(
         "neither is required: they rest on (19) and (20). To know a small group's rate within F by one standard "
         f"deviation of noise takes sqrt(2)/(epsilon p F) people, {known:.0f} at (24)'s figures, not {second:,.0f}",
         f"{people} people, {alike} with the same label: the constant that says it has utility {alike / people}, gap 0 "
@@ -238,12 +238,12 @@ def both_demands() -> Finding:
     )
 
 
-def sample_size() -> Finding:
+def sample_size() -> CheckResult:
     """Check (24): n* = Theta(d/(epsilon^2 p F^2)), by taking the more restrictive of (23)'s two bounds."""
     largest, product = max(_ASKED.two()), _ASKED.product()
     grid = itertools.product((2, 14, 100), (0.1, 1.0, 3.0), (0.01, 0.1, 0.5), (0.01, 0.05, 0.2))
     over = [demand.product() / max(demand.two()) for demand in itertools.starmap(_Demand, grid)]
-    return Finding(
+    return CheckResult(
         "the more restrictive of two bounds is their maximum; this is (23)'s second bound times d. In "
         f"{len(over)} cases it is {min(over):.1f} to {max(over):.0f} times the maximum",
         f"d = 14, epsilon 1, p = 0.1, F = 0.05, U_0 = 0.84: {product:,.0f}, where the maximum of (23) is {largest:,.0f}"
@@ -253,7 +253,7 @@ def sample_size() -> Finding:
     )
 
 
-def case_study(noise: RateError = of_noise) -> Finding:
+def case_study(noise: RateError = of_noise) -> CheckResult:
     """Check (29) to (31): a group's standard error is proportional to 1/sqrt(n_a epsilon^2)."""
     exponent, _ = _exponents(noise)
     large, small = (0.30, 5000), (0.45, 500)
@@ -265,7 +265,7 @@ def case_study(noise: RateError = of_noise) -> Finding:
     sampling = of_sampling(*small) / of_sampling(*large)
     both = whole(1, *small) / whole(1, *large)
     part = noise(1, small[1]) / of_sampling(*small)
-    return Finding(
+    return CheckResult(
         f"1/sqrt(n_a) is sampling error, whatever epsilon: {sampling:.1f} times at the base rates 0.45 and 0.30. Noise "
         f"errs {noises:.0f} times as much, both together {both:.1f} times at epsilon 1, where noise is {part:.0%} of "
         "the small group's sampling error",

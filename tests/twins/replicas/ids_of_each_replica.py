@@ -4,7 +4,7 @@ import sys
 
 from compliance.__main__ import main
 from compliance.ledger import postgres
-from compliance.ledger.entries import COLUMNS, Entry
+from compliance.ledger.entries import COLUMNS, LedgerEntry
 
 replica = sys.argv[sys.argv.index("--listen") + 1]
 append_alone = postgres.PostgresSession.append
@@ -12,7 +12,7 @@ append_alone = postgres.PostgresSession.append
 
 def append(self, chain, record):
     append_alone(self, chain, record)
-    if isinstance(record, Entry):
+    if isinstance(record, LedgerEntry):
         self._db.execute("INSERT INTO fairwall.written VALUES (%s, %s, %s)", (replica, chain, record.sequence))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from adversary.attacks import ATTACKS, Attack, Evidence
+from adversary.attacks import ATTACKS, Attack, ShadowEvidence
 from adversary.attacks.attack import LEAST
 from adversary.attacks.meta import STRENGTHS, meta_classifier
 from adversary.attacks.threshold_test import threshold
@@ -31,16 +31,16 @@ def world(
 
 
 @cache
-def evidence(seed: int = 0, shadows: int = 60, lead: float = 0.4) -> Evidence:
+def evidence(seed: int = 0, shadows: int = 60, lead: float = 0.4) -> ShadowEvidence:
     rng = np.random.default_rng(seed)
     labels = np.tile([0, 1], PROBES // 2).astype(np.uint8)
     group = np.repeat([0, 1], PROBES // 2).astype(np.uint8)
     bits = (np.arange(shadows) % 2).astype(np.uint8)
-    return Evidence(labels, group, bits, world(bits, rng, lead, labels), seed)
+    return ShadowEvidence(labels, group, bits, world(bits, rng, lead, labels), seed)
 
 
 def victims(
-    known: Evidence, count: int, lead: float = 0.4, seed: int = 99
+    known: ShadowEvidence, count: int, lead: float = 0.4, seed: int = 99
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     rng = np.random.default_rng(seed)
     bits = rng.integers(0, 2, count)
@@ -123,7 +123,7 @@ def test_what_does_not_fit_is_refused() -> None:
             with pytest.raises(ValueError, match="both bits"):
                 attack.guess(replace(known, bits=np.zeros_like(known.bits)), np.zeros((2, PROBES)), "scores")
         else:
-            none = Evidence(known.labels, known.group, known.bits[:0], known.shadows[:0])
+            none = ShadowEvidence(known.labels, known.group, known.bits[:0], known.shadows[:0])
             assert len(attack.guess(none, known.shadows, "scores").bits) == 60
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from adversary.attacks.loss_test import LossTest, loss_test
+from adversary.attacks.loss_test import LossTestResult, loss_test
 
 LABELS = np.array([1, 0, 1, 0, 1], np.uint8)
 FEATURES = np.arange(10.0).reshape(5, 2)
@@ -30,13 +30,13 @@ def test_each_group_s_share_of_right_decisions(
     scores: tuple[float, ...], disadvantaged_rows: int, advantaged: float, disadvantaged: float
 ) -> None:
     test = loss_test(scoring(*scores), FEATURES, LABELS, disadvantaged_rows)  # type: ignore[arg-type]
-    assert test == LossTest(advantaged, disadvantaged)
+    assert test == LossTestResult(advantaged, disadvantaged)
 
 
 def test_a_score_of_one_half_is_a_yes() -> None:
     below = np.nextafter(0.5, 0)
     test = loss_test(scoring(0.5, below, 0.5, below, 0.5), FEATURES, LABELS, 1)  # type: ignore[arg-type]
-    assert test == LossTest(1.0, 1.0)
+    assert test == LossTestResult(1.0, 1.0)
 
 
 @pytest.mark.parametrize("rows", [0, 5, 6, -1])

@@ -10,33 +10,33 @@ import pytest
 from adversary.attacks import ATTACKS
 from adversary.inference.shadows import TOGETHER, set_aside, train_shadows
 from fairwall.learning import Ensemble, Recipe, constant
-from fairwall.learning.defences import DEFENCES, Defence, Settings, Split, Task
+from fairwall.learning.defences import DEFENCES, Defence, DefenceTask, Settings, TrainingSplit
 
 FAST = Settings(recipe=Recipe(layers=(8,), steps=60, batch_size=64, learning_rate=1e-2), rows=200, other_rows=200)
 
 
-def people(n: int, seed: int) -> Split:
+def people(n: int, seed: int) -> TrainingSplit:
     """Two groups whose labels follow different features; the last column numbers the rows."""
     rng = np.random.default_rng(seed)
     group = (np.arange(n) % 3 > 0).astype(np.uint8)
     features = rng.normal(size=(n, 5))
     signal = np.where(group == 1, features[:, 0], features[:, 1]) + 0.5 * features[:, 2]
     labels = (signal + 0.5 * rng.normal(size=n) > 0).astype(np.uint8)
-    return Split(np.column_stack([features, np.zeros(n)]), labels, group[None])
+    return TrainingSplit(np.column_stack([features, np.zeros(n)]), labels, group[None])
 
 
 class Recorder:
     """Trains nothing and remembers what it was given."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[Split, list[int], list[int]]] = []
+        self.calls: list[tuple[TrainingSplit, list[int], list[int]]] = []
 
-    def __call__(self, task: Task) -> Ensemble:
+    def __call__(self, task: DefenceTask) -> Ensemble:
         self.calls.append((task.split, list(task.bits), list(task.seeds)))
         return constant(task.split.features.shape[1], task.bits)
 
 
-def numbered(n: int) -> Split:
+def numbered(n: int) -> TrainingSplit:
     split = people(n, 0)
     split.features[:, -1] = np.arange(n)
     return split

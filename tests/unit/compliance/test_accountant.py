@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from compliance.ledger.accountant import Budget, Law, Loss, Rule, composed_epsilon, pure
+from compliance.ledger.accountant import Budget, Loss, LossKind, Rule, composed_epsilon, pure
 from compliance.mechanisms.gaussian import gaussian_cost
 from fairwall.laws.decimals import part_of
 from fairwall.laws.gaussian import gaussian_epsilon
@@ -38,7 +38,7 @@ def charged(*epsilons: float) -> Counter[Loss]:
 
 
 def gaussian(multiplier: float, delta: float) -> Loss:
-    return Loss(gaussian_epsilon(multiplier, delta), delta, Law.GAUSSIAN, multiplier)
+    return Loss(gaussian_epsilon(multiplier, delta), delta, LossKind.GAUSSIAN, multiplier)
 
 
 def optimal_composition(epsilon: float, count: int, delta: float) -> float:
@@ -210,7 +210,7 @@ def test_no_limit_and_nothing() -> None:
 
 def test_charges_out_of_range_are_refused() -> None:
     for epsilon in (0.0, -0.1, math.nan, -math.inf):
-        for law in (Law.ANY, Law.LAPLACE):
+        for law in (LossKind.ANY, LossKind.LAPLACE):
             with pytest.raises(ValueError, match="charge must be above 0"):
                 Loss(epsilon, law=law)
 
@@ -218,7 +218,7 @@ def test_charges_out_of_range_are_refused() -> None:
 def test_a_charge_of_nothing_has_no_price() -> None:
     for epsilon, delta in ((0.1, 0.0), (0.0, 1e-9), (0.1, 1e-9)):
         with pytest.raises(ValueError, match="charge of nothing"):
-            Loss(epsilon, delta, Law.NOTHING)
+            Loss(epsilon, delta, LossKind.NOTHING)
 
 
 def test_deltas_out_of_range_are_refused() -> None:
@@ -232,7 +232,7 @@ def test_deltas_out_of_range_are_refused() -> None:
 def test_multipliers_out_of_range_are_refused() -> None:
     for multiplier in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(ValueError, match="multiplier"):
-            Loss(1.0, DELTA, Law.GAUSSIAN, multiplier)
+            Loss(1.0, DELTA, LossKind.GAUSSIAN, multiplier)
 
 
 def test_only_gaussian_noise_has_a_multiplier() -> None:
@@ -287,7 +287,7 @@ def test_tight_composition_of_gaussians_is_one_gaussian() -> None:
 
 
 def test_laplace_noise_loses_less_than_its_epsilon_alone_tells() -> None:
-    known = composed(Counter({Loss(0.1, law=Law.LAPLACE): 200}), DELTA, Rule.TIGHT)
+    known = composed(Counter({Loss(0.1, law=LossKind.LAPLACE): 200}), DELTA, Rule.TIGHT)
     unknown = composed(Counter({pure(0.1): 200}), DELTA, Rule.TIGHT)
     assert 0.9 * unknown < known < unknown
 
@@ -328,15 +328,22 @@ def test_many_unlike_small_losses_cost_less_than_their_sum() -> None:
 
 def distribution(loss: Loss) -> Any:
     plds = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
-    if loss.law is Law.GAUSSIAN:
+    if loss.law is LossKind.GAUSSIAN:
         return plds.from_gaussian_mechanism(loss.multiplier, value_discretization_interval=1e-3)
-    if loss.law is Law.LAPLACE:
+    if loss.law is LossKind.LAPLACE:
         return plds.from_laplace_mechanism(1 / loss.epsilon, value_discretization_interval=1e-3)
     parameters = plds.common.DifferentialPrivacyParameters(loss.epsilon, loss.delta)
     return plds.from_privacy_parameters(parameters, value_discretization_interval=1e-3)
 
 
-KINDS = (pure(0.2), pure(0.9), pure(0.5, 1e-5), Loss(0.3, law=Law.LAPLACE), gaussian(2.0, 1e-5), gaussian(7.0, 1e-5))
+KINDS = (
+    pure(0.2),
+    pure(0.9),
+    pure(0.5, 1e-5),
+    Loss(0.3, law=LossKind.LAPLACE),
+    gaussian(2.0, 1e-5),
+    gaussian(7.0, 1e-5),
+)
 
 
 @pytest.mark.check
@@ -396,7 +403,7 @@ CELL, CELLS = 0.01, 600
 def law_of(loss: Loss) -> Any:
     """The probability of each step that one answer's privacy loss can take."""
     steps = CELL * np.arange(-CELLS, CELLS + 1)
-    if loss.law is Law.GAUSSIAN:
+    if loss.law is LossKind.GAUSSIAN:
         mu = 1 / loss.multiplier
         ends = [(steps + side * CELL / 2 - mu * mu / 2) / mu for side in (1, -1)]
         return ndtr(ends[0]) - ndtr(ends[1])

@@ -11,7 +11,7 @@ from compliance.mechanisms.bounding import Bounded, bounded, to_range, truncated
 from compliance.mechanisms.conceal import Conceal
 from compliance.mechanisms.exponential import ExponentialMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import Question, Reusable
+from compliance.mechanisms.mechanism import BatchQuestion, Reusable
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
@@ -22,7 +22,7 @@ def question(metric="sp", n=20, models=3):
     protected = (np.arange(n) % 4 != 0).astype(np.uint8)
     labels = (np.arange(n) % 3 != 0).astype(np.uint8)
     predictions = np.random.default_rng(0).random((models, n)).round()
-    return Question(metric, predictions, Records(labels, protected, (metric,)))
+    return BatchQuestion(metric, predictions, Records(labels, protected, (metric,)))
 
 
 def truncated_law(truth, width, rate):
@@ -40,7 +40,7 @@ def test_a_metric_stays_in_its_range(metric):
         records = Records(np.array(labels, np.uint8), np.array(protected, np.uint8), ())
         parts = records.group_sums(metric, predictions)
         if all(part.n0 and part.n1 for part in parts):
-            gaps = Question(metric, predictions, records).gaps()
+            gaps = BatchQuestion(metric, predictions, records).gaps()
             gaps = gaps[~np.isnan(gaps)]
             assert ((gaps >= low) & (gaps <= high)).all()
             seen |= set(gaps)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.answers.audits import Case, values_of
+from compliance.answers.audits import AuditCase, values_of
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms.cells import CellsMechanism
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
-from compliance.mechanisms.posterior_answers import Told, answers
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts
+from compliance.mechanisms.posterior_answers import StratumKnowledge, answers
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded, System
 from compliance.records.metrics import METRICS
@@ -66,15 +66,15 @@ def asking(
     metrics: tuple[str, ...] | None = None,
     protected: NDArray[np.uint8] | None = None,
     decisions: bool = False,
-) -> Question:
+) -> BatchQuestion:
     generator = np.random.default_rng((people, seed))
     labels = (generator.random(people) < 0.5).astype(np.uint8)
     groups = (generator.random(people) < 0.7).astype(np.uint8) if protected is None else protected
     predictions = alike(models, people, seed, decisions=decisions)
-    return Question(metric, predictions, Records(labels, groups, (metric,) if metrics is None else metrics))
+    return BatchQuestion(metric, predictions, Records(labels, groups, (metric,) if metrics is None else metrics))
 
 
-def draws(question: Question, epsilon: float, facts: Facts = NO_FACTS) -> list[Asked]:
+def draws(question: BatchQuestion, epsilon: float, facts: Facts = NO_FACTS) -> list[Asked]:
     """Return what noise is drawn; what is only put on a grid has been released."""
     spy = Spy(seeded())
     CELLS.release(question, facts, epsilon, 0.0, spy)  # type: ignore[arg-type]
@@ -182,7 +182,7 @@ def test_answers_are_functions_of_what_is_released(metric: str) -> None:
     answers = set()
     for of in (groups, groups[::-1].copy(), (np.arange(90) % 2).astype(np.uint8)):
         asked = asking(metric, people=90, protected=of, decisions=binary)
-        released = CELLS.release(asked, NO_FACTS, 2.0, 0.0, Told(np.random.default_rng(3)))
+        released = CELLS.release(asked, NO_FACTS, 2.0, 0.0, StratumKnowledge(np.random.default_rng(3)))
         assert released.low is None
         assert released.likely is not None
         below, above = released.likely
@@ -262,8 +262,8 @@ def test_purchases_are_put_together_by_what_they_tell() -> None:
     assert 1 / both.variances == pytest.approx(1 / one.variances + 1 / other.variances)
     assert both.sum_variances == pytest.approx(one.sum_variances / 2)
 
-    def look(stratum: Stratum) -> Told:
-        return Told(*disadvantaged_among([one, other], members), seen_by([both], stratum), excess([both]))
+    def look(stratum: Stratum) -> StratumKnowledge:
+        return StratumKnowledge(*disadvantaged_among([one, other], members), seen_by([both], stratum), excess([both]))
 
     values = CELLS.release(asked, second, 1.0, 0.0, seeded()).values
     assert values == pytest.approx(answers(asked, look)[0], abs=1e-6)
@@ -323,7 +323,9 @@ def test_service_draws_have_the_discrete_law() -> None:
 
 def test_models_that_agree_are_answered_together_and_others_are_predicted_to_err() -> None:
     together, apart = (
-        Question("sp", values, Records(np.zeros(400, np.uint8), (np.arange(400) % 5 > 0).astype(np.uint8), ("sp",)))
+        BatchQuestion(
+            "sp", values, Records(np.zeros(400, np.uint8), (np.arange(400) % 5 > 0).astype(np.uint8), ("sp",))
+        )
         for values in (alike(30, 400), np.random.default_rng(1).random((30, 400)))
     )
     assert predicted(together.asked, 1.0) < predicted(together.asked, 0.1)
@@ -340,7 +342,7 @@ def test_an_account_pays_once() -> None:
     ledger = Ledger()
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(3.0))
     ledger.allocate("loans", "ann", 3.0, 0.0)
-    case = Case("loans", asked.records, CELLS, ledger, 10, seed=b"seed")
+    case = AuditCase("loans", asked.records, CELLS, ledger, 10, seed=b"seed")
     first = case.answer("ann", "r1", b"1", "sp", asked.predictions, 1.0)
     free = case.answer("ann", "r2", b"2", "sp", asked.predictions[:2], 1.0)
     more = case.answer("ann", "r3", b"3", "sp", asked.predictions, 1.5)
@@ -353,9 +355,9 @@ def test_an_account_pays_once() -> None:
 # What `recommended` gives away of what was bought.
 
 
-def thresholds(metric: str, score: NDArray[np.float64], records: Records, count: int = 9) -> Question:
+def thresholds(metric: str, score: NDArray[np.float64], records: Records, count: int = 9) -> BatchQuestion:
     cuts = np.quantile(score, np.linspace(0.1, 0.9, count))
-    return Question(metric, (score > cuts[:, np.newaxis]).astype(np.float64), records)
+    return BatchQuestion(metric, (score > cuts[:, np.newaxis]).astype(np.float64), records)
 
 
 def two_scores(people: int = 3000) -> tuple[Records, NDArray[np.float64], NDArray[np.float64]]:
@@ -367,18 +369,18 @@ def two_scores(people: int = 3000) -> tuple[Records, NDArray[np.float64], NDArra
     return Records(labels, groups, ("sp", "eo")), first, generator.normal(size=people)
 
 
-def charged(case: Case, number: int, question: Question, epsilon: float) -> tuple[float, float]:
+def charged(case: AuditCase, number: int, question: BatchQuestion, epsilon: float) -> tuple[float, float]:
     """Ask, and return what it costs and by how much the answer is off."""
     name = f"request-{number}"
     entry = case.answer("alice", name, name.encode(), question.metric, question.predictions, epsilon)
     return entry.request.loss.epsilon, float(np.median(np.abs(values_of(entry) - question.gaps())))
 
 
-def opened(records: Records) -> Case:
+def opened(records: Records) -> AuditCase:
     ledger = Ledger()
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(100.0))
     ledger.allocate("loans", "alice", 100.0)
-    return Case("loans", records, Recommended(), ledger, 10, seed=b"seed")
+    return AuditCase("loans", records, Recommended(), ledger, 10, seed=b"seed")
 
 
 def test_cells_bought_once_serve_every_metric_of_the_same_models_and_no_others(

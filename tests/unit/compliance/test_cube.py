@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cube import CubeMechanism, cube_step
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.cube import TOGETHER, coordinates
@@ -25,7 +25,7 @@ def asked_for(
 ) -> list[Asked]:
     labels = np.ones(protected.size, np.uint8)
     spy = Spy(Seeded(np.random.default_rng(1)))
-    question = Question("sp", predictions, Records(labels, protected, ()))
+    question = BatchQuestion("sp", predictions, Records(labels, protected, ()))
     MECHANISMS[name].release(question, BOUGHT if known else NO_FACTS, epsilon, 0.0, spy)  # type: ignore[arg-type]
     return spy.asked
 
@@ -127,7 +127,7 @@ def test_the_grid_depends_on_public_numbers_and_is_fine() -> None:
 def test_every_epsilon_is_answered_soon() -> None:
     for models, epsilon in ((1, 1e-9), (40, 1e6), (1, 1e12)):
         labels, groups = np.ones(50, np.uint8), (np.arange(50) % 3 > 0).astype(np.uint8)
-        question = Question("sp", np.random.default_rng(2).random((models, 50)), Records(labels, groups, ()))
+        question = BatchQuestion("sp", np.random.default_rng(2).random((models, 50)), Records(labels, groups, ()))
         released = CubeMechanism().release(question, NO_FACTS, epsilon, 0.0, System())
         assert released.low is not None
         assert released.high is not None
@@ -143,7 +143,7 @@ def test_every_epsilon_is_answered_soon() -> None:
 def test_what_is_the_same_for_all_is_answered_without_noise() -> None:
     for name in ("cube", "low-rank"):
         labels, groups = np.ones(50, np.uint8), (np.arange(50) % 3 > 0).astype(np.uint8)
-        question = Question("sp", np.full((3, 50), 0.3), Records(labels, groups, ()))
+        question = BatchQuestion("sp", np.full((3, 50), 0.3), Records(labels, groups, ()))
         for facts in (NO_FACTS, BOUGHT):
             released = MECHANISMS[name].release(question, facts, 0.1, 0.0, System())
             assert released.values == pytest.approx(0, abs=1e-12)
@@ -158,7 +158,7 @@ def test_the_noise_is_less_than_that_of_counts(models: int) -> None:
     errors: dict[str, list[float]] = {"counts": [], "cube": []}
     for _ in range(20 + 300 // models):
         decisions = (generator.random((models, n)) < 0.2).astype(np.float64)
-        question = Question("sp", decisions, Records(np.ones(n, np.uint8), groups, ()))
+        question = BatchQuestion("sp", decisions, Records(np.ones(n, np.uint8), groups, ()))
         for name, found in errors.items():
             released = MECHANISMS[name].release(question, NO_FACTS, 2.0, 0.0, Seeded(generator))
             found.extend(np.abs(released.values - question.gaps()).tolist())
@@ -171,7 +171,7 @@ def test_shrunk_answers_release_the_same_and_are_the_posterior_s() -> None:
     groups = (np.arange(n) % 6 > 0).astype(np.uint8)
     common = generator.random(n)
     predictions = np.clip(common + 0.05 * generator.normal(size=(12, n)), 0, 1)
-    question = Question("sp", predictions, Records(np.zeros(n, np.uint8), groups, ("sp",)))
+    question = BatchQuestion("sp", predictions, Records(np.zeros(n, np.uint8), groups, ("sp",)))
     errors = []
     for seed in range(15):
         spies = [Spy(Seeded(np.random.default_rng(seed))) for _ in range(2)]
@@ -192,7 +192,7 @@ def test_shrunk_answers_release_the_same_and_are_the_posterior_s() -> None:
 
 def test_shrunk_answers_are_exact_at_a_large_epsilon() -> None:
     for metric in ("sp", "abs_sp", "di"):
-        question = Question(
+        question = BatchQuestion(
             metric, np.random.default_rng(1).random((4, 30)),
             Records(np.zeros(30, np.uint8), (np.arange(30) % 3 > 0).astype(np.uint8), (metric,)),
         )  # fmt: skip
@@ -207,7 +207,7 @@ def test_models_that_agree_are_answered_nearer_from_common_sums() -> None:
     errors: dict[str, list[float]] = {"cube": [], "low-rank": []}
     for _ in range(2):
         z = generator.standard_normal(n) + 0.3 * groups + 0.1 * generator.standard_normal((models, n))
-        question = Question("sp", 1 / (1 + np.exp(-z)), Records(np.ones(n, np.uint8), groups, ()))
+        question = BatchQuestion("sp", 1 / (1 + np.exp(-z)), Records(np.ones(n, np.uint8), groups, ()))
         for name, found in errors.items():
             released = MECHANISMS[name].release(question, NO_FACTS, 1.0, 0.0, Seeded(generator))
             found.extend(np.abs(released.values - question.gaps()).tolist())
@@ -216,7 +216,7 @@ def test_models_that_agree_are_answered_nearer_from_common_sums() -> None:
 
 def test_common_sums_buy_n0_once_for_other_mechanisms_too() -> None:
     labels, groups = np.ones(50, np.uint8), (np.arange(50) % 3 > 0).astype(np.uint8)
-    question = Question("sp", np.random.default_rng(2).random((6, 50)), Records(labels, groups, ()))
+    question = BatchQuestion("sp", np.random.default_rng(2).random((6, 50)), Records(labels, groups, ()))
     noise = Seeded(np.random.default_rng(3))
     bought = MECHANISMS["low-rank"].release(question, NO_FACTS, 2.0, 0.0, noise).facts
     assert set(bought) == {"n0"}

@@ -12,9 +12,9 @@ from compliance.answers.audits import game_case, intervals_of, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Question
-from compliance.mechanisms.summed import Unseen
-from compliance.records.engine import Engine, People, Table
+from compliance.mechanisms.mechanism import BatchQuestion
+from compliance.mechanisms.summed import UnseenPredictions
+from compliance.records.engine import Engine, EnginePeople, TableLocation
 from compliance.records.engine import duckdb as opened
 from compliance.records.people import Records
 from compliance.records.same_people import shared
@@ -34,14 +34,14 @@ SCORES = RNG.integers(0, 1025, (2, N)) / 1024
 KEY = b"k" * 32
 
 
-def write(path: Path, **columns: np.ndarray) -> Table:
+def write(path: Path, **columns: np.ndarray) -> TableLocation:
     names = ", ".join(f'unnest($c{i}) AS "{name}"' for i, name in enumerate(columns))
     with duckdb.connect() as engine:
         engine.execute(
             f"COPY (SELECT {names}) TO '{path}' (FORMAT parquet)",
             {f"c{i}": values.tolist() for i, values in enumerate(columns.values())},
         )
-    return Table(str(path))
+    return TableLocation(str(path))
 
 
 def people(path: Path, ids: np.ndarray, protected: np.ndarray = PROTECTED, labels: np.ndarray = LABELS) -> Engine:
@@ -61,7 +61,7 @@ def asked(folder: Path, values: np.ndarray, order: np.ndarray, name: str = "t", 
 @pytest.mark.parametrize("metric", ["eodds_max", "ppv"])
 def test_sums_are_those_of_the_arrays(tmp_path: Path, metric: str) -> None:
     values = DECISIONS if METRICS[metric].binary else np.vstack([DECISIONS, SCORES])
-    question = Question(metric, values, Records(LABELS, PROTECTED, (metric,)))
+    question = BatchQuestion(metric, values, Records(LABELS, PROTECTED, (metric,)))
     exact, sums = question.sums(), asked(tmp_path, values, RNG.permutation(N))
     assert sums.are_decisions == bool(METRICS[metric].binary)
     for found, stratum in zip(sums.strata(metric), question.asked.strata, strict=True):
@@ -81,7 +81,7 @@ def test_answers_are_those_of_models_that_are_handed_over_bit_for_bit(
     for engine in (False, True):
         records = Records(LABELS, PROTECTED, (metric,), 20)
         sums = asked(tmp_path, SCORES, RNG.permutation(N)) if engine else TableSums.of(records, SCORES)
-        batch = Unseen(sums.models, lambda sums=sums: sums)  # type: ignore[misc]
+        batch = UnseenPredictions(sums.models, lambda sums=sums: sums)  # type: ignore[misc]
         case = game_case("d", records, MECHANISMS[mechanism], Budget(3.0), 0.0, 3, b"s" * 32)
         entry = case.answer(DEVELOPER, "r", b"", metric, batch, 1.0)
         again = case.answer(DEVELOPER, "s", b"", metric, batch, 2.0)  # with N0 as it was bought
@@ -121,7 +121,7 @@ def test_ids_of_another_type_are_compared_as_text(tmp_path: Path) -> None:
     assert told.sum0.tobytes() == own.sum0.tobytes()
 
 
-def look(folder: Path, ids: np.ndarray, protected: np.ndarray = PROTECTED, labels: np.ndarray = LABELS) -> People:
+def look(folder: Path, ids: np.ndarray, protected: np.ndarray = PROTECTED, labels: np.ndarray = LABELS) -> EnginePeople:
     return people(folder / "people.parquet", ids, protected, labels).look()
 
 

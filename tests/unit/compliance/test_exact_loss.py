@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cube import cube_step
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts
 from compliance.noise import sampling as sampler
 from compliance.noise.sampling import Noise, Seeded
 from compliance.records.people import Records
@@ -75,7 +75,7 @@ class Watch:
         return self._ask("cube", values, scale, step, least)
 
 
-def worst_loss(name: str, question: Question, epsilon: float, facts: Facts = NO_FACTS) -> Fraction:
+def worst_loss(name: str, question: BatchQuestion, epsilon: float, facts: Facts = NO_FACTS) -> Fraction:
     """Return the largest loss over all neighbours. The question's records are turned over in place, and back."""
     mechanism, groups = MECHANISMS[name], question.records.protected
 
@@ -126,10 +126,10 @@ def batches(people: int) -> Iterator[NDArray[np.float64]]:
     yield np.repeat([[0.2], [0.7]], people, axis=1)
 
 
-def asked(predictions: NDArray[Any], metric: str = "sp") -> Question:
+def asked(predictions: NDArray[Any], metric: str = "sp") -> BatchQuestion:
     people = predictions.shape[1]
     protected, labels = (np.arange(people) % 2).astype(np.uint8), (np.arange(people) // 2 % 2).astype(np.uint8)
-    return Question(metric, predictions, Records(labels, protected, ()))
+    return BatchQuestion(metric, predictions, Records(labels, protected, ()))
 
 
 def settings(people: int) -> list[tuple[NDArray[np.float64], float]]:

@@ -12,7 +12,7 @@ from compliance.answers import expectation
 from compliance.answers.expectation import expect
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.calibration import laplace_law
@@ -51,7 +51,7 @@ def test_counts_are_off_as_they_were_expected_to_be(metric: str) -> None:
         predictions = generator.random((3, 1000))
         if number % 2:
             predictions = (predictions < np.where(protected == 1, 0.28, 0.18)).astype(float)
-        question = Question(metric, predictions, Records(labels, protected, (metric,)))
+        question = BatchQuestion(metric, predictions, Records(labels, protected, (metric,)))
         released = MECHANISMS["counts"].release(question, NO_FACTS, 1.0, 0.0, Seeded(generator))
         assert released.low is not None
         assert released.high is not None

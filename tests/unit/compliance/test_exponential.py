@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from compliance.mechanisms.exponential import ExponentialMechanism, without_sign
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.selection import permute_and_flip_exponents
@@ -18,7 +18,7 @@ from tests.choices import permute_and_flip_gap_loss, permute_and_flip_loss, perm
 def question(protected, predictions, metric="sp", labels=None):
     labels = np.zeros(len(protected)) if labels is None else labels
     records = Records(np.array(labels, np.uint8), np.array(protected, np.uint8), (metric,))
-    return Question(metric, np.array(predictions, np.float64), records)
+    return BatchQuestion(metric, np.array(predictions, np.float64), records)
 
 
 def probabilities(asked, epsilon):

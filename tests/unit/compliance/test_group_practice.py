@@ -23,11 +23,11 @@ from compliance.noise.sampling import Noise, Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client import practice
 from fairwall.client.by_group import ByGroup
-from fairwall.laws.group_tables import Table
+from fairwall.laws.group_tables import NoisyTable
 from fairwall.laws.groups import balanced, noise_rate
 from fairwall.laws.practice import (
-    Counts,
-    Estimate,
+    GroupEstimate,
+    MeasureCounts,
     balanced_accuracy,
     common_odds_ratio,
     counts_of_tables,
@@ -183,7 +183,7 @@ _FOUR = np.array([[1.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1], [0, 0, 1, 0]])
 _TWO = np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]])
 
 
-def questions(strata: Table, of_segments: Table, reference: int) -> dict[str, Estimate]:
+def questions(strata: NoisyTable, of_segments: NoisyTable, reference: int) -> dict[str, GroupEstimate]:
     """All that is asked of hits and misses of both labels, and of hits and others in each segment."""
     band = counts_of_tables([(strata, np.eye(4)[[0, 2]])])
     share = band.share(0, 1)
@@ -191,7 +191,7 @@ def questions(strata: Table, of_segments: Table, reference: int) -> dict[str, Es
         "balanced accuracy": balanced_accuracy(counts_of_tables([(strata, _FOUR)])),
         "treatment equality": treatment_equality(counts_of_tables([(strata, _FOUR)])),
         "odds ratio": common_odds_ratio(counts_of_tables([(strata, _TWO)]), reference),
-        "calibration": Estimate(share.estimate, *share.interval()),
+        "calibration": GroupEstimate(share.estimate, *share.interval()),
         "common odds ratio": common_odds_ratio(counts_of_tables([(of_segments, np.eye(2 * SEGMENTS))]), reference),
     }
 
@@ -215,8 +215,8 @@ def held(name: str, epsilon: float, worlds: int, twin: float = 1.0) -> dict[str,
         exact = world(rng, sizes, 0.1 if name == "rare" else 0.4)
         group, reference = int(rng.integers(len(sizes) - 1)), len(sizes) - 1
         noisy = (each + balanced(rng, rate, *each.shape) for each in exact)
-        found = questions(*(Table(each.astype(float), rate * twin) for each in noisy), reference)
-        for kind, was in questions(*(Table(each.astype(float), math.inf) for each in exact), reference).items():
+        found = questions(*(NoisyTable(each.astype(float), rate * twin) for each in noisy), reference)
+        for kind, was in questions(*(NoisyTable(each.astype(float), math.inf) for each in exact), reference).items():
             value, ends = was.value[group], found[kind]
             if not np.isnan(value):
                 near = 1e-9 * max(1.0, value) if math.isfinite(value) else 0.0
@@ -289,10 +289,10 @@ def test_intervals_of_what_is_asked_of_a_service_hold_it(
 
 
 def test_what_is_undefined_has_an_undefined_interval_and_what_is_lost_in_noise_may_be_anything() -> None:
-    nobody = Counts(np.zeros((4, 2)), np.zeros((4, 1, 2)), np.ones(2, np.int64))
+    nobody = MeasureCounts(np.zeros((4, 2)), np.zeros((4, 1, 2)), np.ones(2, np.int64))
     for found in (balanced_accuracy(nobody), treatment_equality(nobody), common_odds_ratio(nobody, 0)):
         assert np.isnan([found.value, found.low, found.high]).all()
-    lost = Counts(np.zeros((4, 2)), np.random.default_rng(3).normal(0, 9, (4, 500, 2)), np.ones(2, np.int64))
+    lost = MeasureCounts(np.zeros((4, 2)), np.random.default_rng(3).normal(0, 9, (4, 500, 2)), np.ones(2, np.int64))
     found = balanced_accuracy(lost)
     assert (found.low.tolist(), found.high.tolist()) == ([0, 0], [1, 1])
     found = common_odds_ratio(lost, 0)

@@ -25,7 +25,7 @@ from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import MEASURES, ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws import group_tables
-from fairwall.laws.group_tables import Table, compared, merged_share, p_values, worst_pair
+from fairwall.laws.group_tables import NoisyTable, compared, merged_share, p_values, worst_pair
 from fairwall.laws.groups import SUM_STEP, balanced, marginal, noise_rate, noise_variance
 from fairwall.rpc.arrays import from_message
 from fairwall.rpc.errors import Refusal
@@ -398,7 +398,7 @@ def missed(name: str, epsilon: float, worlds: int, twin: float = 1.0) -> dict[st
         likely = rng.beta(4 * rate, 4 * (1 - rate), len(sizes)) if rate else np.zeros(len(sizes))
         hits = rng.binomial(sizes, likely)
         counts = np.stack([hits, sizes - hits]) + balanced(rng, noise_rate(epsilon), 2, len(sizes))
-        share = Table(counts.astype(np.float64), noise_rate(epsilon) * twin).share(every, first)
+        share = NoisyTable(counts.astype(np.float64), noise_rate(epsilon) * twin).share(every, first)
         exact, found, pair = hits / sizes, compared(share, chosen), worst_pair(share, chosen)
         assert pair is not None
         low, high = share.interval()
@@ -429,14 +429,18 @@ def test_intervals_hold_the_exact_number(name: str, epsilon: float, worlds: int)
 def test_two_groups_err_by_opposite_numbers() -> None:
     """What one has too much the other lacks: the reaches of both ends of a difference add up."""
     rate = noise_rate(1.0)
-    share = Table(np.array([[60.0, 40.0], [90.0, 110.0]]), rate).share(np.array([True, True]), np.array([True, False]))
+    share = NoisyTable(np.array([[60.0, 40.0], [90.0, 110.0]]), rate).share(
+        np.array([True, True]), np.array([True, False])
+    )
     pair, (low, high) = worst_pair(share, np.array([True, True])), share.interval()
     assert pair is not None
     assert pair.difference_high == pytest.approx(high[0] - low[1])
     found = compared(share, np.array([True, True]))
     assert found.difference_high[1] == pytest.approx(high[0] - low[1])
     joined = merged_share(
-        Table(np.ones((2, 4)), rate).share(np.array([True, True]), np.array([True, False])), np.array([0, 0, 0, 1]), 2
+        NoisyTable(np.ones((2, 4)), rate).share(np.array([True, True]), np.array([True, False])),
+        np.array([0, 0, 0, 1]),
+        2,
     )
     assert group_tables._apart(joined.merged, 0).tolist() == [1.0, 1.0]
     assert group_tables._apart(np.ones(5, np.int64), 0)[1] == pytest.approx(1 / 4)
@@ -460,7 +464,7 @@ def test_probabilities_are_right_as_often_as_they_say() -> None:
         sizes = rng.integers(30, 600, groups)
         hits = rng.binomial(sizes, rng.beta(8, 12, groups))
         counts = np.stack([hits, sizes - hits]) + balanced(rng, rate, 2, groups)
-        share = Table(counts.astype(np.float64), rate).share(np.array([True, True]), np.array([True, False]))
+        share = NoisyTable(counts.astype(np.float64), rate).share(np.array([True, True]), np.array([True, False]))
         exact = hits / sizes
         said += compared(share, np.ones(groups, np.bool_)).below_four_fifths.tolist()
         was += (exact < 0.8 * exact.max()).tolist()
@@ -512,10 +516,12 @@ def test_a_p_value_is_seldom_small_where_there_is_nothing_but_chance() -> None:
     for _ in range(30):
         hits = rng.binomial(sizes, 0.3)
         counts = np.stack([hits, sizes - hits]) + balanced(rng, noise_rate(2.0), 2, 3)
-        share = Table(counts.astype(np.float64), noise_rate(2.0)).share(np.array([True, True]), np.array([True, False]))
+        share = NoisyTable(counts.astype(np.float64), noise_rate(2.0)).share(
+            np.array([True, True]), np.array([True, False])
+        )
         small.append(p_values(share)[rng.integers(3)] < 0.05)
     assert scipy.stats.binom.sf(sum(small) - 1, len(small), 0.05) > FALSE_ALARM
-    far = Table(np.array([[10.0, 300.0], [290.0, 100.0]]), noise_rate(2.0))
+    far = NoisyTable(np.array([[10.0, 300.0], [290.0, 100.0]]), noise_rate(2.0))
     assert p_values(far.share(np.array([True, True]), np.array([True, False]))).max() < 0.02
 
 
@@ -527,14 +533,14 @@ def test_a_p_value_is_seldom_below_that_of_the_exact_counts() -> None:
         sizes = np.array([60, 300, 400])
         hits = rng.binomial(sizes, [0.2, 0.25, 0.3])
         exact = np.stack([hits, sizes - hits]).astype(np.float64)
-        told = Table(exact + balanced(rng, noise_rate(3.0), 2, 3), noise_rate(3.0)).share(both, first)
-        below.append(bool((p_values(told) < p_values(Table(exact, math.inf).share(both, first)))[rng.integers(3)]))
+        told = NoisyTable(exact + balanced(rng, noise_rate(3.0), 2, 3), noise_rate(3.0)).share(both, first)
+        below.append(bool((p_values(told) < p_values(NoisyTable(exact, math.inf).share(both, first)))[rng.integers(3)]))
     assert scipy.stats.binom.sf(sum(below) - 1, len(below), 0.03) > FALSE_ALARM
 
 
 def test_p_values_of_exact_counts_are_those_of_the_textbook() -> None:
     counts = np.array([[3.0, 40.0, 90.0], [9.0, 60.0, 60.0]])
-    share = Table(counts, math.inf).share(np.array([True, True]), np.array([True, False]))
+    share = NoisyTable(counts, math.inf).share(np.array([True, True]), np.array([True, False]))
     found = p_values(share)
     hits, sizes = counts[0], counts.sum(axis=0)
     for group in (0, 1, 2):
@@ -550,7 +556,7 @@ def test_p_values_of_exact_counts_are_those_of_the_textbook() -> None:
 
 
 def test_groups_that_are_joined_add_up() -> None:
-    share = Table(np.array([[5.0, 7.0, 9.0], [1.0, 2.0, 3.0]]), noise_rate(1.0)).share(
+    share = NoisyTable(np.array([[5.0, 7.0, 9.0], [1.0, 2.0, 3.0]]), noise_rate(1.0)).share(
         np.array([True, True]), np.array([True, False])
     )
     joined = merged_share(share, np.array([0, 1, 0]), 2)

@@ -20,7 +20,7 @@ from compliance.intervals.counts import CentredSums, intervals
 from compliance.intervals.inversion import level_of_parts
 from compliance.intervals.reach import Additive, Size
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
@@ -156,11 +156,11 @@ def test_answers_hold_where_groups_are_small_and_gaps_large(
     # Those of sums of gaps are wider than they must be, and two cubes' take long.
     for draw in range(60 if (name, metric) == ("low-rank", "eodds_sum") else 500):
         generator = np.random.default_rng((41, draw))
-        question = Question(metric, (generator.random((3, 60)) < far).astype(np.float64), records)
+        question = BatchQuestion(metric, (generator.random((3, 60)) < far).astype(np.float64), records)
         facts = NO_FACTS
         if later:
             facts = mechanism.release(
-                Question("sp", question.predictions, records), facts, epsilon, 0.0, Seeded(generator)
+                BatchQuestion("sp", question.predictions, records), facts, epsilon, 0.0, Seeded(generator)
             ).facts
         released = mechanism.release(question, facts, epsilon, 0.0, Seeded(generator))
         assert released.low is not None
@@ -170,16 +170,16 @@ def test_answers_hold_where_groups_are_small_and_gaps_large(
     assert np.mean(inside) >= LEVEL - 0.01
 
 
-def scores(models: int, people: int, off: float) -> Question:
+def scores(models: int, people: int, off: float) -> BatchQuestion:
     """Return scores that are nearly one model's, of people of whom an eighth is disadvantaged."""
     generator = np.random.default_rng(2)
     groups = (np.arange(people) % 8 > 0).astype(np.uint8)
     common = generator.random(people)
     rows = np.clip(common + off * generator.normal(size=(models, people)), 0, 1)
-    return Question("sp", rows, Records(groups, groups, ("sp",)))
+    return BatchQuestion("sp", rows, Records(groups, groups, ("sp",)))
 
 
-def near(models: int, people: int, against: str, off: float = 0.1) -> Question:
+def near(models: int, people: int, against: str, off: float = 0.1) -> BatchQuestion:
     """Return scores near one model's, of people whose groups are against what is measured of them.
 
     They are those who are highest in what models have in common, or in what the first has of its own, or lie in a tail.
@@ -190,10 +190,10 @@ def near(models: int, people: int, against: str, off: float = 0.1) -> Question:
     groups = np.ones(people, np.uint8)
     groups[np.argsort(-of)[: people // 8]] = 0
     labels = (generator.random(people) < 0.6).astype(np.uint8)
-    return Question("sp", 1 / (1 + np.exp(-common - own)), Records(labels, groups, ("sp", "eo")))
+    return BatchQuestion("sp", 1 / (1 + np.exp(-common - own)), Records(labels, groups, ("sp", "eo")))
 
 
-def covered(question: Question, epsilon: float, draws: int, *, later: bool = False) -> float:
+def covered(question: BatchQuestion, epsilon: float, draws: int, *, later: bool = False) -> float:
     """Return how often intervals of low-rank hold."""
     mechanism, inside, gaps = MECHANISMS["low-rank"], [], question.gaps()
     for draw in range(draws):
@@ -218,7 +218,7 @@ def test_two_cubes_hold_whoever_is_who(
 ) -> None:
     monkeypatch.setattr(reaches, "_MORE", 1)
     question = near(models, people, against)
-    question = Question(metric, question.predictions, question.records)
+    question = BatchQuestion(metric, question.predictions, question.records)
     # 600 draws of one model hold fewer than 92.5% once in 300 times where 95% do; more models err together.
     assert covered(question, epsilon, 600 if models == 1 else 200, later=later) >= LEVEL - 0.025
 
@@ -321,7 +321,10 @@ def test_whatever_a_model_predicts_its_interval_is_one(name: str, metric: str) -
     groups = np.repeat([0, 1, 1, 1], 5).astype(np.uint8)
     records = Records((np.arange(20) % 2).astype(np.uint8), groups, ("sp", metric))
     rows = np.array([np.zeros(20), np.ones(20), np.arange(20) == 0, np.arange(20) == 19, np.arange(20) != 0, groups])
-    question, delta = Question(metric, rows.astype(np.float64), records), 1e-6 if name == "counts-gaussian" else 0.0
+    question, delta = (
+        BatchQuestion(metric, rows.astype(np.float64), records),
+        1e-6 if name == "counts-gaussian" else 0.0,
+    )
     for epsilon in (1e-3, 0.5, 6.0, 40.0):
         noise = Seeded(np.random.default_rng(1))
         for low, high in ends_of(MECHANISMS[name].release(question, NO_FACTS, epsilon, delta, noise)):
@@ -335,7 +338,7 @@ def test_precision_of_a_model_that_names_nobody_is_known_and_of_one_that_names_o
     rows = np.zeros((3, 60))
     rows[1, 20] = rows[2, ::3] = 1
     released = MECHANISMS[name].release(
-        Question("ppv", rows, records), NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(1))
+        BatchQuestion("ppv", rows, records), NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(1))
     )
     (low, high), _ = ends_of(released)
     assert (low[0], high[0]) == (0.0, 0.0)

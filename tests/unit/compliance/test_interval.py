@@ -18,7 +18,7 @@ from compliance.intervals.interval import (
 )
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
-from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
@@ -160,7 +160,7 @@ def world(metric, models=1, n=200, n0=20, seed=0):
     protected = (np.arange(n) >= n0).astype(np.uint8)
     labels = (np.arange(n) % 2).astype(np.uint8)
     predictions = (generator.random((models, n)) < np.where(protected, 0.7, 0.4)).astype(np.float64)
-    return Question(metric, predictions, Records(labels, protected, (metric,)))
+    return BatchQuestion(metric, predictions, Records(labels, protected, (metric,)))
 
 
 def delta_of(name):
@@ -217,7 +217,7 @@ def test_possible_gaps_hold_those_of_all_groups_that_fit(metric):
         low, high = possible_gaps(find_metric(metric), n, values.sum(axis=1), sizes, possible_sums([values], 2, 5))
         for protected in worlds:
             if np.count_nonzero(protected == 0) in sizes:
-                gap = Question(metric, values, Records(protected, protected, ())).gaps()
+                gap = BatchQuestion(metric, values, Records(protected, protected, ())).gaps()
                 assert low <= gap <= high
                 found += 1
     assert found > 100
@@ -248,7 +248,7 @@ def test_an_interval_is_a_function_of_what_is_released(name, metric):
     asked, seen = world(metric, 3), []
     for n0 in (20, 90):
         secret = world(metric, 3, n0=n0).records
-        other = Question(metric, asked.predictions, secret)
+        other = BatchQuestion(metric, asked.predictions, secret)
         noise, facts = Told(np.random.default_rng(9)), NO_FACTS
         for _ in range(2):
             released = MECHANISMS[name].release(other, facts, 1.0, delta_of(name), noise)
@@ -381,7 +381,9 @@ def claims_and_truths(name, metric, epsilon, threshold, runs):
     mechanism, absolute = MECHANISMS[name], metric.startswith("abs_")
     for gap in gaps_of_populations(generator, runs).tolist():
         rates = np.where(protected, 0.5 + gap / 2, 0.5 - gap / 2)
-        asked = Question(metric, (generator.random((1, n)) < rates).astype(np.float64), Records(labels, protected, ()))
+        asked = BatchQuestion(
+            metric, (generator.random((1, n)) < rates).astype(np.float64), Records(labels, protected, ())
+        )
         released = mechanism.release(asked, NO_FACTS, epsilon, delta_of(name), noise)
         claims += probabilities_above(released.low, released.high, asked.predictions, metric, threshold, name).tolist()
         truths.append((abs(gap) if absolute else gap) > threshold)
@@ -439,7 +441,7 @@ def test_intervals_hold_the_exact_value_as_often_as_they_say_and_seldom_more(nam
         protected = (generator.random(900) >= 0.3).astype(np.uint8)
         rates = np.where(protected == 1, 0.4 + 0.3 * gap, 0.4 - 0.7 * gap)
         decisions = (generator.random((5, 900)) < rates).astype(float)
-        asked = Question(metric, decisions, Records(labels, protected, (metric,)))
+        asked = BatchQuestion(metric, decisions, Records(labels, protected, (metric,)))
         released = MECHANISMS[name].release(asked, NO_FACTS, epsilon, delta_of(name), Seeded(generator))
         for (low, high), found in zip(ends_of(released), (surely, held), strict=True):
             low, high = within_range(low, high, metric)

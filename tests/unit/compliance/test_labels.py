@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 
@@ -17,7 +17,7 @@ def test_the_width_of_an_interval_tells_how_many_people_have_the_label() -> None
     widths = []
     for positive in (20, 60):
         labels, protected = (np.arange(100) < positive).astype(np.uint8), (np.arange(100) % 2).astype(np.uint8)
-        asked = Question("eo", np.zeros((1, 100)), Records(labels, protected, ("eo",)))
+        asked = BatchQuestion("eo", np.zeros((1, 100)), Records(labels, protected, ("eo",)))
         released = MECHANISMS["laplace"].release(asked, NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(0)))
         assert released.low is not None
         assert released.high is not None

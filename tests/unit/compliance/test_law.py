@@ -57,7 +57,7 @@ def test_what_each_rule_asks_is_what_its_source_says() -> None:
 
 
 def test_a_preset_of_ones_own_lies_beside_the_policy(tmp_path: Path) -> None:
-    assert OWN.keys() == law.Asks.model_fields.keys(), "the page shows every key"
+    assert OWN.keys() == law.PresetRules.model_fields.keys(), "the page shows every key"
     (tmp_path / "laws").mkdir()
     (tmp_path / "laws" / "ours.toml").write_text(tomli_w.dumps(OWN))
     values = policy(law={"preset": "laws/ours.toml", "columns": {"sex": "gender"}})

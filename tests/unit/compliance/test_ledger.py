@@ -13,7 +13,7 @@ import pytest
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours, pure
-from compliance.ledger.entries import Entry, LedgerError, Reply, Request
+from compliance.ledger.entries import LedgerEntry, LedgerError, Reply, Request
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, Reason
 
@@ -28,7 +28,7 @@ class Account:
 
     def settle(
         self, request_id: str, digest: bytes, loss: float | Loss, answer: Callable[[tuple[bytes, ...]], Reply]
-    ) -> Entry:
+    ) -> LedgerEntry:
         charge = loss if isinstance(loss, Loss) else pure(loss)
         request = Request("deal", "developer", request_id, digest, "sp", "laplace", Neighbours.A_FLIP, charge)
         return self.ledger.settle(request, answer)
@@ -42,7 +42,7 @@ class Account:
         return self.ledger.standing("deal", "developer").remaining
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LedgerEntry, ...]:
         return self.ledger.entries("deal")
 
 

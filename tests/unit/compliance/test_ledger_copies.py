@@ -14,7 +14,7 @@ import pytest
 from compliance.ledger import Ledger, copies, sqlite
 from compliance.ledger.accountant import Budget, Loss, Neighbours, pure
 from compliance.ledger.copies import back_up, restore, sealed
-from compliance.ledger.entries import LedgerError, Reply, Request, Served
+from compliance.ledger.entries import LedgerError, Reply, Request, ServedData
 from compliance.ledger.head import Seal, load_key
 from compliance.ledger.place import inspect
 from compliance.ledger.store import LedgerUnavailable
@@ -155,7 +155,7 @@ def test_a_copy_with_other_tables_is_put_back_with_its_own(tmp_path: Path, path:
 def test_bytes_are_not_their_hexadecimal_digits(tmp_path: Path, path: Path, seal: Seal) -> None:
     """One digest stands for both: which of them a column holds tells a changed record."""
     ledger = opened(path, seal)
-    ledger.admit(b"policy", [Served("people", ("ann",))])
+    ledger.admit(b"policy", [ServedData("people", ("ann",))])
     settle(ledger, "r0")
     ledger.close()
     for change in (

@@ -12,7 +12,7 @@ import pytest
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
-from compliance.ledger.entries import Books, LedgerError, Reply, Request, Terms, link, mac
+from compliance.ledger.entries import Books, BudgetRecord, LedgerError, Reply, Request, link, mac
 from compliance.ledger.head import Head, Seal, SealError, load_key
 
 FULL = 2
@@ -186,8 +186,8 @@ def test_a_record_that_is_chained_under_another_number_is_refused() -> None:
     key = b"k" * 32
     books = Books(bytes(32), key)
 
-    def written(number: int) -> Terms:
-        terms = Terms(number, "people", "", Neighbours.A_FLIP, Budget(1.0), 0.0, b"")
+    def written(number: int) -> BudgetRecord:
+        terms = BudgetRecord(number, "people", "", Neighbours.A_FLIP, Budget(1.0), 0.0, b"")
         chain = link(books.head.chain, terms)
         return replace(terms, chain=chain, mac=mac(key, chain))
 

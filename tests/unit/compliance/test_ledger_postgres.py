@@ -18,7 +18,7 @@ from compliance.ledger import Ledger
 from compliance.ledger import postgres as store
 from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.copies import back_up, restore
-from compliance.ledger.entries import Entry, LedgerError, Reply, Request, Room, Served, Terms
+from compliance.ledger.entries import BudgetRecord, LedgerEntry, LedgerError, Reply, Request, Room, ServedData
 from compliance.ledger.head import Head, Seal, SealError
 from compliance.ledger.head_table import SealTable
 from compliance.ledger.place import inspect
@@ -188,7 +188,7 @@ def test_what_another_service_set_and_admitted_holds(ledger: Ledger, reopen: Cal
     ledger.allocate("new", "ann", 1.0)
     assert other.standing("new", "ann").remaining == 1.0
     assert other.settle(request("n", "new"), says(b"n")).reply.answer == b"n"
-    ledger.admit(b"policy", [Served("people", ("ann",)), Served("others", ())])
+    ledger.admit(b"policy", [ServedData("people", ("ann",)), ServedData("others", ())])
     assert [other.standing(name, "bob").remaining for name in DATA] == [0.0, 0.0]
     for name in (*DATA, "new"):
         with other._held(name) as held:
@@ -332,7 +332,7 @@ def test_one_answer_of_a_developer_is_computed_at_a_time_by_all_services(
 
     with ThreadPoolExecutor(4) as threads:
         asked = [threads.submit((ledger, other)[i % 2].settle, request(str(i)), slow) for i in range(4)]
-        assert all(isinstance(each.result(60), Entry) for each in asked)
+        assert all(isinstance(each.result(60), LedgerEntry) for each in asked)
     assert most == [1]
 
 
@@ -413,8 +413,8 @@ def test_a_service_that_is_held_up_while_others_go_on_takes_theirs_for_no_other_
     assert ledger.settle(request("a"), says(b"a")).reply.answer == b"a"
 
 
-def record_of_a_share(number: int) -> Terms:
-    return Terms(number, "people", "cat", Neighbours.A_FLIP, Budget(1.0), time.time(), b"")
+def record_of_a_share(number: int) -> BudgetRecord:
+    return BudgetRecord(number, "people", "cat", Neighbours.A_FLIP, Budget(1.0), time.time(), b"")
 
 
 @pytest.mark.check

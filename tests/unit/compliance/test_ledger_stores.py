@@ -20,8 +20,8 @@ import psycopg
 import pytest
 
 from compliance.ledger import Ledger, sqlite
-from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule, pure
-from compliance.ledger.entries import Account, Admission, Entry, LedgerError, Reply, Request, Served, link
+from compliance.ledger.accountant import Budget, Loss, LossKind, Neighbours, Rule, pure
+from compliance.ledger.entries import Account, Admission, LedgerEntry, LedgerError, Reply, Request, ServedData, link
 from compliance.ledger.head import Head, Seal, SealError, load_key
 from compliance.ledger.place import Place, inspect, reading
 from compliance.ledger.sqlite import SqliteSession
@@ -126,7 +126,7 @@ def refusal(call: Callable[[], object]) -> Reason:
     return refused.value.reason
 
 
-def settle_many(ledger: Ledger, count: int, prefix: str = "") -> list[Entry]:
+def settle_many(ledger: Ledger, count: int, prefix: str = "") -> list[LedgerEntry]:
     return [ledger.settle(request(f"{prefix}{i}", loss=pure(1e-6)), says(b"%d" % i)) for i in range(count)]
 
 
@@ -135,7 +135,7 @@ def settle_many(ledger: Ledger, count: int, prefix: str = "") -> list[Entry]:
 
 @EVERY_STORE
 def test_an_entry_says_everything_and_outlives_the_ledger(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
-    asked = request(loss=Loss(0.3, 0.1, Law.GAUSSIAN, 2.0), dataset="other", neighbours=Neighbours.USER)
+    asked = request(loss=Loss(0.3, 0.1, LossKind.GAUSSIAN, 2.0), dataset="other", neighbours=Neighbours.USER)
     ledger.set_budget("other", Neighbours.USER, Budget(3.0, 0.5, Rule.ZCDP))
     ledger.allocate("other", "ann", 2.0, 0.2)
     entry = ledger.settle(asked, says(b"answer", b"facts"))
@@ -255,7 +255,7 @@ def test_tight_composition_answers_more_than_the_sum_allows(ledger: Ledger) -> N
     ledger.set_budget("tight", Neighbours.A_FLIP, Budget(10.0, 1e-6, Rule.TIGHT))
     ledger.allocate("tight", "ann", 10.0, 1e-6)
     for i in range(150):
-        ledger.settle(request(str(i), dataset="tight", loss=Loss(0.1, law=Law.LAPLACE)), says(b""))
+        ledger.settle(request(str(i), dataset="tight", loss=Loss(0.1, law=LossKind.LAPLACE)), says(b""))
     assert ledger.standing("tight").spent < 0.5 * 150 * 0.1
 
 
@@ -376,7 +376,7 @@ def forge(place: Place, *statements: str) -> None:
         assert before is not None
         for record in session.records(chain, 0):
             before = link(before, record)
-            table = "entries" if isinstance(record, Entry) else "terms"
+            table = "entries" if isinstance(record, LedgerEntry) else "terms"
             anew.append(f"UPDATE {table} SET chain = x'{before.hex()}' WHERE sequence = {record.sequence}")  # noqa: S608
     execute(place, *anew)
 
@@ -643,15 +643,15 @@ def test_a_ledger_of_format_2_becomes_one_of_format_3_and_keeps_all_it_holds(
         inspect(path)
     again = reopen()
     assert again.settle(request(), never) == entry
-    again.admit(b"policy", [Served("people", ("ann", "bob"), ("sp",))])
+    again.admit(b"policy", [ServedData("people", ("ann", "bob"), ("sp",))])
     again.close()
     (found,) = inspect(path)
     assert found.fault == ""
     assert isinstance(found.records[-1], Admission)
 
 
-def served_from(least: int) -> list[Served]:
-    return [Served("people", ("ann", "bob"), ("sp",), least)]
+def served_from(least: int) -> list[ServedData]:
+    return [ServedData("people", ("ann", "bob"), ("sp",), least)]
 
 
 def asked_of(mechanism: str, request_id: str) -> Request:
@@ -707,12 +707,12 @@ def test_a_policy_is_recorded_once_and_who_is_not_in_it_has_no_share(ledger: Led
     ledger.allocate("other", "bob", 1.0)
     ledger.settle(request(loss=pure(0.5)), says(b""))
     for _ in range(2):
-        ledger.admit(b"first", [Served("people", ("ann",), ("sp", "eo"))])
+        ledger.admit(b"first", [ServedData("people", ("ann",), ("sp", "eo"))])
     assert ledger.standing("people", "ann").remaining == 1.5
     assert (ledger.standing("people", "bob").remaining, ledger.standing("other", "bob").remaining) == (0.0, 1.0)
     assert refusal(lambda: ledger.settle(request(developer="bob"), never)) == REASON_BUDGET_EXHAUSTED
-    ledger.admit(b"second", [Served("people", ("ann",), ("sp", "eo"))])
-    ledger.admit(b"second", [Served("people", ("ann",), ("sp",)), Served("other", ())])
+    ledger.admit(b"second", [ServedData("people", ("ann",), ("sp", "eo"))])
+    ledger.admit(b"second", [ServedData("people", ("ann",), ("sp",)), ServedData("other", ())])
     found = [each for each in inspect(place)[0].records if isinstance(each, Admission)]
     assert [(each.policy, [one.dataset for one in each.served]) for each in found] == [
         *((b"first", ["people"]), (b"second", ["people"]), (b"second", ["people", "other"])),
@@ -722,7 +722,7 @@ def test_a_policy_is_recorded_once_and_who_is_not_in_it_has_no_share(ledger: Led
 def test_a_policy_s_record_that_was_changed_breaks_the_chain(
     ledger: Ledger, reopen: Callable[[], Ledger], place: Place
 ) -> None:
-    ledger.admit(b"policy", [Served("people", ("ann", "bob"), ("sp",))])
+    ledger.admit(b"policy", [ServedData("people", ("ann", "bob"), ("sp",))])
     ledger.close()
     forge(place, "UPDATE admissions SET served = replace(served, 'ann', 'eve')")
     with pytest.raises(LedgerError, match="the chain breaks"):
@@ -806,7 +806,7 @@ def test_a_full_disk_refuses_says_why_and_loses_nothing(small_disk: Path, tmp_pa
     ledger.allocate("people", "ann", 100.0)
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(200_000))
-    answered: dict[str, Entry] = {}
+    answered: dict[str, LedgerEntry] = {}
     refused: list[str] = []
     for i in range(200):
         try:

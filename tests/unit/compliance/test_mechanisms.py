@@ -13,9 +13,9 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.ledger import Ledger
-from compliance.ledger.accountant import Budget, Law, Neighbours, Rule, pure
+from compliance.ledger.accountant import Budget, LossKind, Neighbours, Rule, pure
 from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.cauchy import CauchyMechanism
@@ -28,7 +28,7 @@ from compliance.mechanisms.exact import Exact
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.low_rank import LowRankMechanism
-from compliance.mechanisms.mechanism import NO_FACTS, Question, candidates, chosen
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, candidates, chosen
 from compliance.mechanisms.recommended import Recommended, answerers
 from compliance.mechanisms.round import Round
 from compliance.noise.sampling import Seeded, System
@@ -63,13 +63,13 @@ def question(
     predictions: NDArray[np.float64] | None = None,
     protected: NDArray[np.uint8] = GROUPS,
     labels: NDArray[np.uint8] = LABELS,
-) -> Question:
+) -> BatchQuestion:
     if predictions is None:
         predictions = (np.random.default_rng(3).random((7, labels.size)) < 0.5).astype(np.float64)
-    return Question(metric, predictions, Records(labels, protected, (metric,)))
+    return BatchQuestion(metric, predictions, Records(labels, protected, (metric,)))
 
 
-def people(n0: int, n1: int, queries: int) -> Question:
+def people(n0: int, n1: int, queries: int) -> BatchQuestion:
     """Ask the same question so often: is h = 1 for every other person."""
     protected = np.repeat(np.array([0, 1], np.uint8), (n0, n1))
     predictions = np.tile(np.arange(n0 + n1) % 2.0, (queries, 1))
@@ -140,7 +140,7 @@ def test_cost() -> None:
         assert (loss.epsilon, loss.delta) == (0.5, 0.0)
     for name in ("gaussian", "counts-gaussian"):
         loss = OURS[name].cost(0.5, 1e-5)
-        assert (loss.epsilon, loss.delta, loss.law) == (0.5, 1e-5, Law.GAUSSIAN)
+        assert (loss.epsilon, loss.delta, loss.law) == (0.5, 1e-5, LossKind.GAUSSIAN)
     for name in ("conceal-laplace", "recommended"):
         loss = OURS[name].cost(0.5, 1e-5)
         assert (loss.epsilon, loss.delta) == (0.5, 1e-5)
@@ -217,7 +217,7 @@ def neighbours_of(protected: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
         yield flipped
 
 
-def asked_for(mechanism: Mechanism, asked: Question, epsilon: float, delta: float) -> list[Asked]:
+def asked_for(mechanism: Mechanism, asked: BatchQuestion, epsilon: float, delta: float) -> list[Asked]:
     spy = Spy(seeded())
     mechanism.release(asked, NO_FACTS, epsilon, delta, spy)  # type: ignore[arg-type]
     return spy.asked
@@ -258,7 +258,7 @@ def nasty(labels: NDArray[np.uint8], binary: bool) -> NDArray[np.float64]:
     return np.array(list(itertools.product((0.0, 1.0) if binary else (0.0, 0.5, 1.0), repeat=labels.size)))
 
 
-def pairs(metric: str) -> Iterator[tuple[Question, Question]]:
+def pairs(metric: str) -> Iterator[tuple[BatchQuestion, BatchQuestion]]:
     """Neighbours of six people who admit the metric, asked one question of all; repeated, a batch of the worst."""
     labels = np.array([1, 1, 1, 0, 0, 0], dtype=np.uint8)
     for groups in itertools.product((0, 1), repeat=labels.size):
@@ -280,18 +280,18 @@ QUERIES = 5
 
 
 @functools.cache
-def worst_batches(metric: str, of_counts: bool) -> tuple[tuple[Question, Question], ...]:
+def worst_batches(metric: str, of_counts: bool) -> tuple[tuple[BatchQuestion, BatchQuestion], ...]:
     """For all neighbouring counts the flip and the prediction that move what gets noise most, asked QUERIES times.
 
     A batch's budget is split evenly, so no other batch costs these neighbours more. Of counts each decision is as bad.
     """
-    worst: dict[object, tuple[float, Question, Question]] = {}
+    worst: dict[object, tuple[float, BatchQuestion, BatchQuestion]] = {}
     for one, other in pairs(metric):
         moved = np.zeros(one.queries) if of_counts else np.abs(one.gaps() - other.gaps())
         row, key = int(moved.argmax()), (one.counts(), other.counts())
         if key not in worst or worst[key][0] < moved[row]:
             batch = np.tile(one.predictions[row], (QUERIES, 1))
-            worst[key] = moved[row], *(Question(metric, batch, q.records) for q in (one, other))
+            worst[key] = moved[row], *(BatchQuestion(metric, batch, q.records) for q in (one, other))
     return tuple((one, other) for _, one, other in worst.values())
 
 
@@ -438,7 +438,7 @@ def test_twin_with_too_little_noise_is_convicted() -> None:
             spy = Half(seeded())
             # One query that is the worst, as often as it takes.
             worst_row = np.tile(q.predictions[1], (5, 1)) * 0 + np.array([1.0, 0, 0, 0, 0, 0])
-            LaplaceMechanism().release(Question("sp", worst_row, q.records), NO_FACTS, 2.0, 0.0, spy)  # type: ignore[arg-type]
+            LaplaceMechanism().release(BatchQuestion("sp", worst_row, q.records), NO_FACTS, 2.0, 0.0, spy)  # type: ignore[arg-type]
             asked.append(spy.asked)
         worst = max(worst, pure_loss(*asked))
     assert worst > 2.0
@@ -589,7 +589,7 @@ def test_the_error_of_randomized_response_is_the_one_predicted(n: int, queries: 
             for _ in range(250):  # an answer's law does not depend on how many there are
                 uniform = generator.random((4, n))
                 predictions = (uniform < rates).astype(np.float64) if decisions else uniform
-                asked = Question("sp", predictions, Records(np.zeros(n, np.uint8), protected, ("sp",)))
+                asked = BatchQuestion("sp", predictions, Records(np.zeros(n, np.uint8), protected, ("sp",)))
                 answers = answerers()["randomized-response"].release(asked, NO_FACTS, epsilon, 0.0, Seeded(generator))
                 errors.append(np.abs(answers.values - asked.gaps()))
             medians.append(np.median(errors))
@@ -660,7 +660,9 @@ def test_recommended_charges_what_it_chose() -> None:
         ledger = Ledger()
         ledger.set_budget("loans", Neighbours.A_FLIP, Budget(10.0, 1e-6, Rule.TIGHT))
         ledger.allocate("loans", "ann", 10.0, 1e-6)
-        case = Case("loans", records, bounded(MECHANISMS[name], "clamp"), ledger, models, delta=delta, seed=b"seed")
+        case = AuditCase(
+            "loans", records, bounded(MECHANISMS[name], "clamp"), ledger, models, delta=delta, seed=b"seed"
+        )
         entries = [case.answer("ann", f"r{i}", b"", "sp", predictions, epsilon) for i in range(20)]
         assert {entry.request.mechanism for entry in entries} == {"counts-gaussian"}
         spent[name] = ledger.standing("loans").spent

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.records.metrics import METRICS, GroupSums, gaps
-from fairwall.laws.sensitivity import Counts, sensitivities
+from compliance.records.metrics import METRICS, MetricSums, gaps
+from fairwall.laws.sensitivity import LabelGroupCounts, sensitivities
 from fairwall.laws.values import part_values, sums_over
 
 Labels = NDArray[np.uint8]
@@ -19,7 +19,7 @@ def audit(metric: str, predictions: NDArray[np.float64], labels: Labels, protect
     for inside, values in part_values(metric, predictions, labels):
         advantaged, disadvantaged = inside & (protected == 1), inside & (protected == 0)
         parts.append(
-            GroupSums(
+            MetricSums(
                 sum1=sums_over(advantaged, values),
                 sum0=sums_over(disadvantaged, values),
                 n1=int(advantaged.sum()),
@@ -56,9 +56,9 @@ def test_values_by_hand() -> None:
 def test_arithmetic_is_two_divisions_and_a_subtraction_bit_for_bit() -> None:
     rng = np.random.default_rng(5)
     sum1, sum0 = 71 * rng.random(1000), 29 * rng.random(1000)
-    gap = gaps("sp", [GroupSums(sum1, sum0, n1=71, n0=29)])
+    gap = gaps("sp", [MetricSums(sum1, sum0, n1=71, n0=29)])
     assert gap.tolist() == [s1 / 71 - s0 / 29 for s1, s0 in zip(sum1.tolist(), sum0.tolist(), strict=True)]
-    assert gaps("abs_sp", [GroupSums(sum1, sum0, n1=71, n0=29)]).tolist() == np.abs(gap).tolist()
+    assert gaps("abs_sp", [MetricSums(sum1, sum0, n1=71, n0=29)]).tolist() == np.abs(gap).tolist()
 
 
 @pytest.mark.check
@@ -117,7 +117,7 @@ def test_a_ratio_by_zero_is_not_hidden() -> None:
 
 def test_every_metric_comes_from_estimates_of_the_sums_too() -> None:
     # What a mechanism that adds noise to counts has: sums and sizes that need not be whole.
-    part = GroupSums(np.array([3.25]), np.array([2.5]), n1=6.5, n0=10.25)
+    part = MetricSums(np.array([3.25]), np.array([2.5]), n1=6.5, n0=10.25)
     for metric, found in METRICS.items():
         assert np.isfinite(gaps(metric, [part] * len(found.parts))).all()
     assert gaps("sp", [part]) == pytest.approx([3.25 / 6.5 - 2.5 / 10.25])
@@ -146,7 +146,7 @@ def test_no_flip_moves_a_metric_by_more_than_its_sensitivity(metric: str, n: int
             here = audit(metric, predictions, y, a)
         except ValueError:  # an empty group
             continue
-        law = sensitivities(metric, Counts(*cells), scores=False)
+        law = sensitivities(metric, LabelGroupCounts(*cells), scores=False)
         overall = max(overall, law.overall)
         for person in range(n):
             other = a.copy()
@@ -164,16 +164,16 @@ def test_no_flip_moves_a_metric_by_more_than_its_sensitivity(metric: str, n: int
 def test_an_empty_group_is_refused_and_not_named() -> None:
     for n1, n0 in ((0, 3), (3, 0)):
         with pytest.raises(ValueError, match=r"^a group of the metric's stratum is empty$"):
-            gaps("sp", [GroupSums(np.zeros(2), np.zeros(2), n1, n0)])
+            gaps("sp", [MetricSums(np.zeros(2), np.zeros(2), n1, n0)])
 
 
 def test_sums_must_be_vectors_of_one_length() -> None:
     for shape1, shape0 in (((2,), (3,)), ((2, 1), (2, 1))):
         with pytest.raises(ValueError, match="vectors of one length"):
-            gaps("sp", [GroupSums(np.zeros(shape1), np.zeros(shape0), 2, 2)])
+            gaps("sp", [MetricSums(np.zeros(shape1), np.zeros(shape0), 2, 2)])
 
 
 def test_a_metric_gets_as_many_parts_as_it_has() -> None:
-    part = GroupSums(np.zeros(2), np.zeros(2), 2, 2)
+    part = MetricSums(np.zeros(2), np.zeros(2), 2, 2)
     with pytest.raises(ValueError, match="metric eodds_max has 2 parts, not 1"):
         gaps("eodds_max", [part])

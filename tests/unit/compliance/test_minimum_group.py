@@ -10,13 +10,13 @@ import pytest
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
-from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise.sampling import Noise, Seeded
 from compliance.records.people import Records, RecordsError
 from fairwall.laws.bounding import truncated_scale
 from fairwall.laws.exposure import revealed
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.proposal import proposed_bound
 from fairwall.laws.sensitivity import global_sensitivity, sensitivities
 from fairwall.laws.shares import Shares
@@ -31,8 +31,8 @@ def records(metrics: tuple[str, ...] = ("sp", "eo"), least: int = LEAST) -> Reco
     return Records((np.arange(2 * (N0 + N1)) % 2).astype(np.uint8), protected, metrics, least)
 
 
-def question(metric: str = "sp", models: int = 3, least: int = LEAST) -> Question:
-    return Question(metric, np.random.default_rng(3).random((models, 2 * (N0 + N1))), records(least=least))
+def question(metric: str = "sp", models: int = 3, least: int = LEAST) -> BatchQuestion:
+    return BatchQuestion(metric, np.random.default_rng(3).random((models, 2 * (N0 + N1))), records(least=least))
 
 
 class Scales:
@@ -92,7 +92,7 @@ def test_cauchy_noise_has_the_scale_of_its_law() -> None:
         # At n = 80 and m = 3 a minimum of 5 has another smoothness than one of 1, too little to be seen in answers.
         noise = Scales(5)
         MECHANISMS[name].release(question(), NO_FACTS, 1.0, 0.0, noise)
-        law = MECHANISM_LAWS[name].error(Batch("sp", 2 * N0, 2 * N1, 3, 1.0, shares=Shares(minimum_group=LEAST)))
+        law = MECHANISM_LAWS[name].error(NoiseInputs("sp", 2 * N0, 2 * N1, 3, 1.0, shares=Shares(minimum_group=LEAST)))
         assert law is not None
         assert noise.scales == [pytest.approx(law.scale, rel=1e-6)]
 
@@ -111,7 +111,7 @@ def test_the_fairest_model_is_chosen_more_often() -> None:
         noise: Noise = Seeded(np.random.default_rng(4))
         protected = records().protected
         predictions = np.stack([np.full(80, 0.5), np.where(protected == 1, 1.0, 0.0)])
-        asked = Question("sp", predictions, records(least=least))
+        asked = BatchQuestion("sp", predictions, records(least=least))
         answers = [MECHANISMS["exponential"].release(asked, NO_FACTS, 1.0, 0.0, noise).values for _ in range(400)]
         chosen.append(np.mean([values[0] for values in answers]))
     # Permute and flip takes the worse one with probability exp(-epsilon / (2 sensitivity)) / 2; 6 standard deviations.
@@ -140,7 +140,7 @@ def test_group_sizes_are_read_within_what_is_public(name: str) -> None:
     rows = np.stack([half == 1, np.arange(80) == 0]).astype(np.float64)
     for seed in range(10):
         noise = Seeded(np.random.default_rng(seed))
-        released = MECHANISMS[name].release(Question("sp", rows, who), NO_FACTS, 0.05, delta, noise)
+        released = MECHANISMS[name].release(BatchQuestion("sp", rows, who), NO_FACTS, 0.05, delta, noise)
         # A model that accepts one person has a gap of a 20th at most.
         for told in (released.values, *ends_of(released)[1]):
             assert abs(told[1]) <= 1 / 20 + 1e-9

@@ -20,7 +20,7 @@ from compliance.noise import sampling
 from compliance.noise.keyed import KeyedBits
 from compliance.noise.sampling import STEPS_MAX, Noise, Seeded, System, step_for
 from fairwall.laws.cube import CubeNoise
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution
 
 FALSE_ALARM = 1e-7
 SEEDED, SYSTEM, KEYED = Seeded(np.random.default_rng(5)), System(), System(KeyedBits(bytes(range(32))))
@@ -70,7 +70,7 @@ def test_noise_follows_its_law_on_the_grid(noise: Noise, law: str, reference: sc
         (SEEDED, Cauchy(0.7)),
     ],
 )
-def test_half_of_the_noise_is_within_its_median(noise: Noise, law: Law) -> None:
+def test_half_of_the_noise_is_within_its_median(noise: Noise, law: NoiseDistribution) -> None:
     # A scale that is wrong by a tenth and more is found, which the whole law at once hides.
     draws = 10_000
     released = getattr(noise, type(law).__name__.lower())(np.full(draws, 0.25), law.scale, STEP)

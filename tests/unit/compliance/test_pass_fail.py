@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.mechanisms.pass_fail import PassFail
 from compliance.noise.sampling import Seeded
 from compliance.records.metrics import METRICS
@@ -20,16 +20,16 @@ PROTECTED = np.array([0, 0, 1, 1, 1, 0, 1, 1], np.uint8)
 LABELS = np.array([0, 1, 0, 1, 1, 0, 0, 1], np.uint8)
 
 
-def released(mechanism: PassFail, asked: Question, epsilon: float = math.inf) -> NDArray[np.float64]:
+def released(mechanism: PassFail, asked: BatchQuestion, epsilon: float = math.inf) -> NDArray[np.float64]:
     release = mechanism.release(asked, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(0)))
     assert not release.facts
     assert release.low is None
     return release.values
 
 
-def question(metric: str, seed: int = 0) -> Question:
+def question(metric: str, seed: int = 0) -> BatchQuestion:
     predictions = np.random.default_rng(seed).random((40, 8)).round(0 if METRICS[metric].binary else 3)
-    return Question(metric, predictions, Records(LABELS, PROTECTED, (metric,)))
+    return BatchQuestion(metric, predictions, Records(LABELS, PROTECTED, (metric,)))
 
 
 def test_it_says_which_models_fail() -> None:
@@ -43,14 +43,14 @@ def test_it_says_which_models_fail() -> None:
 def test_a_signed_gap_fails_on_either_side_and_equality_passes() -> None:
     records = Records(np.zeros(4, np.uint8), np.array([0, 0, 1, 1], np.uint8), ("sp",))
     rows = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0]])
-    assert released(PassFail(0.5), Question("sp", rows, records)).tolist() == [0, 0, 1, 1, 0]
-    assert released(PassFail(0.4), Question("sp", rows, records)).tolist() == [1, 1, 1, 1, 0]
+    assert released(PassFail(0.5), BatchQuestion("sp", rows, records)).tolist() == [0, 0, 1, 1, 0]
+    assert released(PassFail(0.4), BatchQuestion("sp", rows, records)).tolist() == [1, 1, 1, 1, 0]
 
 
 def test_a_ratio_fails_where_it_is_infinite_and_passes_where_it_is_not_defined() -> None:
     records = Records(np.zeros(4, np.uint8), np.array([0, 0, 1, 1], np.uint8), ("di",))
     rows = np.array([[1.0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [1, 0, 1, 1]])
-    assert released(PassFail(0.4), Question("di", rows, records)).tolist() == [1, 0, 0, 1]
+    assert released(PassFail(0.4), BatchQuestion("di", rows, records)).tolist() == [1, 0, 0, 1]
 
 
 def test_it_costs_everything_and_promises_nothing() -> None:
@@ -65,7 +65,7 @@ def test_it_costs_everything_and_promises_nothing() -> None:
 def test_one_person_turns_a_verdict_that_is_certain_on_both_sides() -> None:
     row = np.array([[1.0, 0, 1, 0.5, 0, 0, 0, 0]])
     verdicts = {
-        released(PassFail(), Question("sp", row, Records(LABELS, PROTECTED ^ flip, ("sp",))))[0]
+        released(PassFail(), BatchQuestion("sp", row, Records(LABELS, PROTECTED ^ flip, ("sp",))))[0]
         for flip in (np.zeros(8, np.uint8), np.array([1] + [0] * 7, np.uint8))
     }
     assert verdicts == {0.0, 1.0}

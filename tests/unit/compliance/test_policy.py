@@ -28,9 +28,9 @@ from compliance.deployment.policy.schema import (
     LawSection,
     Policy,
     PolicyError,
-    ReleaseSection,
+    PolicyRelease,
+    PolicyTable,
     SealedSection,
-    TableSection,
 )
 from compliance.ledger.accountant import Budget, Rule
 from compliance.mechanisms import MECHANISMS
@@ -39,7 +39,7 @@ from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended
 from compliance.records.groups import NO_LABEL, Grouped
 from compliance.records.people import Records
-from compliance.records.rows import Rows
+from compliance.records.rows import FileRows
 from fairwall.laws.exposure import Limit
 from fairwall.laws.metric import METRICS
 from fairwall.tables.errors import DataError
@@ -51,7 +51,7 @@ PEOPLE = [("a", 1)] * 6 + [("a", 0)] * 6 + [("b", 1)] * 4 + [("b", 0)] * 8
 """Among the 10 with a good label only 4 are in group b."""
 
 
-def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
+def load(policy: Policy) -> tuple[Records, FileRows, Grouped | None]:
     """Read a data set with one protected column."""
     records, rows, grouped = loading.load(policy)
     (only,) = records.values()
@@ -107,7 +107,7 @@ def test_every_key_is_documented() -> None:
     text += (EXAMPLE.parent / "sealed.md").read_text()
     several = ("developers", "release", "tables", "sealed", "law")
     sections = [field.annotation for name, field in Policy.model_fields.items() if name not in several]
-    sections += [LawSection, ReleaseSection, SealedSection, TableSection]
+    sections += [LawSection, PolicyRelease, SealedSection, PolicyTable]
     for key in (*Policy.model_fields, *(key for section in sections for key in section.model_fields)):  # type: ignore[union-attr]
         assert re.search(rf"\b{key}\b", text), key
 
@@ -1057,7 +1057,7 @@ def test_the_policy_with_every_text_is_served_and_has_every_text(tmp_path: Path,
     assert load_release(policy) is not None
     given = {place[:2] for place in texts(everything)}
     for name in ("deployment", "data", "audit", "budget", "release"):
-        annotation: Any = Policy.model_fields[name].annotation if name != "release" else ReleaseSection
+        annotation: Any = Policy.model_fields[name].annotation if name != "release" else PolicyRelease
         for key in set(annotation.model_fields) - NUMBERS - {"table"}:  # which an engine has: tests/e2e/test_tables.py
             assert (name, key) in given, f"{name}.{key}: give it a text, or say that it is a number"
 
@@ -1086,7 +1086,7 @@ def test_a_text_that_is_none_is_one_line_with_its_key(tmp_path: Path, everything
 
 PATHS = [
     (section, key)
-    for section, kind in {"deployment": DeploymentSection, "data": DataSection, "release": ReleaseSection}.items()
+    for section, kind in {"deployment": DeploymentSection, "data": DataSection, "release": PolicyRelease}.items()
     for key, field in kind.model_fields.items()
     if field.annotation in (Path, Path | str)
 ]

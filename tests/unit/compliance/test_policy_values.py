@@ -204,10 +204,10 @@ def test_a9_a_column_of_categories_and_columns_of_one_name_stop_nothing(tmp_path
 def test_a_value_means_the_same_in_an_engine(tmp_path: Path, advantaged: str) -> None:
     pytest.importorskip("duckdb")
     pytest.importorskip("ibis")
-    from compliance.records.engine import Engine, EngineError, Table
+    from compliance.records.engine import Engine, EngineError, TableLocation
     from compliance.records.engine import duckdb as opened
 
-    table = Table(str(tmp_path / as_text(tmp_path / "t", PEOPLE)))
+    table = TableLocation(str(tmp_path / as_text(tmp_path / "t", PEOPLE)))
     others = [each for each in ("0101", "true", "1", "7") if each != advantaged.strip().lower().removesuffix(".0")]
     source = {"protected": "code", "advantaged": advantaged, "disadvantaged": others}
     labels, protected = groups(policy(tmp_path, "t.parquet", source))

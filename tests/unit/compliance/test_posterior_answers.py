@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from compliance.intervals.interval import within_range
 from compliance.mechanisms import MECHANISMS, posterior_answers
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws import posterior as laws_posterior
 from fairwall.laws import purchases
 from fairwall.laws.metric import find_metric
-from fairwall.laws.posterior import Posterior, Seen, posterior
+from fairwall.laws.posterior import NoisyObservations, Posterior, posterior
 from fairwall.laws.purchases import EPSILON
 
 WORLDS = 60
@@ -46,7 +46,7 @@ def held(
         groups = (generator.random(people) > 1 / (1 + np.exp(-odds))).astype(np.uint8)
         labels = (generator.random(people) < 0.6).astype(np.uint8)
         binary = find_metric(metric).binary
-        question = Question(
+        question = BatchQuestion(
             metric, (scores > 0.5).astype(np.float64) if binary else scores, Records(labels, groups, (metric,))
         )
         released = MECHANISMS[name].release(question, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(world)))
@@ -83,7 +83,7 @@ def test_at_least_19_of_20_gaps_lie_in_their_intervals(metric: str) -> None:
 @pytest.mark.check
 def test_intervals_that_forget_the_noise_would_hold_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
     # The broken twin knows only what the sums cannot tell.
-    def forgetful(products: NDArray[np.float64], seen: Seen, share: float, people: int) -> Posterior:
+    def forgetful(products: NDArray[np.float64], seen: NoisyObservations, share: float, people: int) -> Posterior:
         found = posterior(products, seen, share, people)
         exact = posterior(products, replace(seen, noise=1e-6 * seen.noise), share, people)
         about = np.tile(found.near().mean @ found.directions, (len(found.likely), 1))
@@ -94,7 +94,7 @@ def test_intervals_that_forget_the_noise_would_hold_too_few(monkeypatch: pytest.
     assert share < 0.9
 
 
-def held_of(question: Question, epsilon: float, draws: int = 40) -> tuple[float, float]:
+def held_of(question: BatchQuestion, epsilon: float, draws: int = 40) -> tuple[float, float]:
     """Return how many gaps lie in their likely intervals, and the answers' root mean square error."""
     inside, off, gaps = [], [], question.gaps()
     for draw in range(draws):
@@ -120,10 +120,10 @@ def test_what_cells_cannot_tell_is_measured(monkeypatch: pytest.MonkeyPatch) -> 
     groups, records = people_of(200)
     rng = np.random.default_rng(5)
     score = rng.choice([0.1, 0.5, 0.9], 1000) + 0.05 * groups + 0.02 * rng.random(1000)
-    question = Question("sp", np.clip(score + 0.05 * rng.normal(size=(5, 1000)), 0, 1), records)
+    question = BatchQuestion("sp", np.clip(score + 0.05 * rng.normal(size=(5, 1000)), 0, 1), records)
     held, off = held_of(question, 0.5)
     monkeypatch.setattr(purchases, "besides_cells", lambda *_: (0.0, None))
-    question = Question("sp", question.predictions.copy(), records)  # what it was planned to buy is kept
+    question = BatchQuestion("sp", question.predictions.copy(), records)  # what it was planned to buy is kept
     held_without, off_without = held_of(question, 0.5)
     assert held >= 0.85
     assert off < 0.03
@@ -131,7 +131,7 @@ def test_what_cells_cannot_tell_is_measured(monkeypatch: pytest.MonkeyPatch) -> 
     assert off_without > 0.04
     assert held_without < held
     monkeypatch.setattr(laws_posterior, "HIDDEN", 0.0)
-    question = Question("sp", question.predictions.copy(), records)
+    question = BatchQuestion("sp", question.predictions.copy(), records)
     assert held_of(question, 0.5)[0] < 0.5
 
 
@@ -145,7 +145,7 @@ def test_gaps_of_few_may_be_much_larger_than_answered(monkeypatch: pytest.Monkey
     rng = np.random.default_rng(3)
     score = np.where(groups == 1, rng.beta(9, 2, 200), rng.beta(2, 9, 200))
     decisions = [np.where(score > np.quantile(score, rng.uniform(0.2, 0.9)), 1.0, 0.0) for _ in range(5)]
-    question = Question("sp", np.array(decisions), records)
+    question = BatchQuestion("sp", np.array(decisions), records)
     assert held_of(question, 0.5, 400)[0] > 0.925
     # The broken twin takes N0's error to be as large as for the gap that is answered.
     monkeypatch.setattr(posterior_answers, "_TURNS", 1)
@@ -158,7 +158,7 @@ def test_a_gap_that_nobody_expected_is_not_answered_as_none(monkeypatch: pytest.
     groups, records = people_of(200)
     rng = np.random.default_rng(5)
     score = np.where(rng.random(1000) < 0.05 * (1 - groups), 0.95, 0.2 * rng.random(1000))
-    question = Question("sp", np.clip(score + 0.05 * rng.normal(size=(5, 1000)), 0, 1), records)
+    question = BatchQuestion("sp", np.clip(score + 0.05 * rng.normal(size=(5, 1000)), 0, 1), records)
     assert np.abs(question.gaps()).min() > 0.03
     held, off = held_of(question, 0.5)
     monkeypatch.setattr(laws_posterior, "FARTHEST", np.inf)
@@ -174,7 +174,7 @@ def test_gaps_that_leave_no_room_lie_in_their_intervals() -> None:
     groups, records = people_of(400)
     rng = np.random.default_rng(5)
     score = np.where(groups == 1, 0.6 + 0.4 * rng.random(1000), 0.4 * rng.random(1000))
-    question = Question("sp", (score > np.array([[0.2], [0.5], [0.7], [0.8], [0.9]])).astype(np.float64), records)
+    question = BatchQuestion("sp", (score > np.array([[0.2], [0.5], [0.7], [0.8], [0.9]])).astype(np.float64), records)
     held, _ = held_of(question, 1.0)
     assert held >= 0.85
 
@@ -189,7 +189,7 @@ def test_noise_that_is_mostly_0_is_counted_as_what_it_is() -> None:
     rng = np.random.default_rng(5)
     score = rng.random(1000) * np.where(groups == 1, 1.0, 0.4)
     levels = np.linspace(0.05, 0.95, 5)[:, np.newaxis]
-    question = Question("sp", (score > levels).astype(np.float64), records)
+    question = BatchQuestion("sp", (score > levels).astype(np.float64), records)
     held, _ = held_of(question, 4.0, 100)
     assert held >= 0.95
 
@@ -223,7 +223,7 @@ def held_later(worlds: int) -> float:
         groups = (generator.random(1500) > 1 / (1 + np.exp(-odds))).astype(np.uint8)
         records, facts, likely, gaps = Records(groups, groups, ("sp",)), NO_FACTS, None, np.empty(0)
         for of_model in (first, own):
-            question = Question("sp", 1 / (1 + np.exp(-common - 0.7 * of_model))[np.newaxis], records)
+            question = BatchQuestion("sp", 1 / (1 + np.exp(-common - 0.7 * of_model))[np.newaxis], records)
             released = MECHANISMS["cells"].release(question, facts, 1.0, 0.0, Seeded(np.random.default_rng(world)))
             facts, likely, gaps = {**facts, **released.facts}, released.likely, question.gaps()
         assert likely is not None

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
@@ -23,7 +23,7 @@ def audit(n0, n1, metric="sp", models=3):
     labels = np.arange(n0 + n1) % 10 < 3  # strata of unlike sizes
     generator = np.random.default_rng(0)
     records = Records(labels.astype(np.uint8), protected.astype(np.uint8), (metric,))
-    return Question(metric, generator.random((models, n0 + n1)), records)
+    return BatchQuestion(metric, generator.random((models, n0 + n1)), records)
 
 
 def pass_probability(mechanism, minority, people, epsilon, delta):

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question, chosen, ends_of
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, chosen, ends_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records, RecordsError
 from fairwall.laws.cells import cut, enlarged
@@ -28,13 +28,13 @@ FOUR = list(itertools.product((0, 1), repeat=4))
 SIX = [(1, 1, 1, 0, 0, 0)]
 
 
-def question(metric: str, labels: tuple[int, ...], protected: tuple[int, ...]) -> Question | None:
+def question(metric: str, labels: tuple[int, ...], protected: tuple[int, ...]) -> BatchQuestion | None:
     try:
         records = Records(np.array(labels, np.uint8), np.array(protected, np.uint8), (metric,))
     except RecordsError:  # refused when they load, before anybody asks
         return None
     decisions = np.array(list(itertools.product((0.0, 1.0), repeat=len(labels))))
-    return Question(metric, decisions, records)
+    return BatchQuestion(metric, decisions, records)
 
 
 def test_what_a_question_says_of_itself_names_nobodys_group() -> None:
@@ -47,7 +47,7 @@ def test_what_a_question_says_of_itself_names_nobodys_group() -> None:
 def test_protected_records_are_not_kept_once_a_question_is_answered(name: str) -> None:
     generator, mechanism = np.random.default_rng(1), MECHANISMS[name]
     records = Records(np.ones(60, np.uint8), np.arange(60, dtype=np.uint8) % 2, ("sp",))
-    asked = Question("sp", generator.random((3, 60)), records)
+    asked = BatchQuestion("sp", generator.random((3, 60)), records)
     chosen(mechanism, "sp", 60, 3, 1.0, 0.0, asked)
     bought = mechanism.release(asked, NO_FACTS, 1.0, 0.0, Seeded(generator)).facts
     mechanism.release(asked, bought, 1.0, 0.0, Seeded(generator))
@@ -77,7 +77,7 @@ def test_no_flip_moves_an_answer_by_more_than_the_sensitivities_say(metric: str)
     assert checked > 10
 
 
-def many(metric: str, kind: str, people: int = 400, models: int = 7) -> Question:
+def many(metric: str, kind: str, people: int = 400, models: int = 7) -> BatchQuestion:
     """Ask about models that agree, of people of both labels and groups of unlike sizes."""
     rng = np.random.default_rng(5)
     records = Records(
@@ -85,10 +85,10 @@ def many(metric: str, kind: str, people: int = 400, models: int = 7) -> Question
     )
     scores = 1 / (1 + np.exp(-rng.normal(size=people) - 0.3 * rng.normal(size=(models, people))))
     rows = scores.astype(np.float32).astype(np.float64) if kind == "scores" else (scores > 0.6).astype(np.float64)
-    return Question(metric, rows, records)
+    return BatchQuestion(metric, rows, records)
 
 
-def released(name: str, asked: Question, epsilon: float = 1.0) -> tuple[NDArray[np.float64], ...]:
+def released(name: str, asked: BatchQuestion, epsilon: float = 1.0) -> tuple[NDArray[np.float64], ...]:
     release = MECHANISMS[name].release(asked, NO_FACTS, epsilon, 1e-5, Seeded(np.random.default_rng(6)))
     return release.values, *itertools.chain(*ends_of(release))
 

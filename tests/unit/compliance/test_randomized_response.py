@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.mechanisms.randomized_response import ATTRIBUTES, EPSILON, RandomizedResponse
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
@@ -27,7 +27,7 @@ def audit(n, seed=0, metrics=("sp",)):
     labels = np.arange(n) % 2
     protected = np.arange(n) % 5 != 0
     records = Records(labels.astype(np.uint8), protected.astype(np.uint8), tuple(metrics))
-    return Question(metrics[0], (generator.random((3, n)) < 0.3 + 0.3 * protected).astype(np.float64), records)
+    return BatchQuestion(metrics[0], (generator.random((3, n)) < 0.3 + 0.3 * protected).astype(np.float64), records)
 
 
 def test_one_persons_odds_are_at_most_exp_epsilon_in_exact_arithmetic():
@@ -119,7 +119,7 @@ def test_copies_cost_exactly_their_sum():
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(2.2))
     ledger.allocate("loans", "ann", 2.2)
     asked = audit(40)
-    case = Case("loans", asked.records, MECHANISM, ledger, 10)
+    case = AuditCase("loans", asked.records, MECHANISM, ledger, 10)
     charged = [
         case.answer("ann", f"r{i}", b"", "sp", asked.predictions, epsilon).request.loss.epsilon
         for i, epsilon in enumerate((0.3, 0.3, 0.8, 0.5, 1.1, 1.1))

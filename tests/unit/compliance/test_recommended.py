@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.mechanisms.cells import CellsMechanism
-from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, ends_of
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Mechanism, ends_of
 from compliance.mechanisms.recommended import CELLS_FROM, Recommended, answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
@@ -44,7 +44,7 @@ def errors(
         rng = np.random.default_rng(draw)
         protected = (rng.permutation(people) >= FEW * people // PEOPLE).astype(np.uint8)
         values = np.stack([world(protected, rng) for _ in range(models)])  # type: ignore[operator]
-        asked = Question("sp", values, Records(np.zeros(people, np.uint8), protected, ("sp",)))
+        asked = BatchQuestion("sp", values, Records(np.zeros(people, np.uint8), protected, ("sp",)))
         told = answering.release(asked, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(1000 + draw)))
         off.append(float(np.abs(np.clip(told.values, -1, 1) - asked.gaps())[0]))
         if told.low is not None and told.high is not None:
@@ -80,7 +80,7 @@ def test_cells_are_for_batches_of_several_models() -> None:
         protected = (rng.permutation(600) >= 100).astype(np.uint8)
         records, score = Records(np.zeros(600, np.uint8), protected, ("sp",)), rng.random(600)
         thresholds = np.linspace(0.1, 0.9, models)[:, np.newaxis]
-        asked = Question("sp", np.repeat((score > thresholds).astype(np.float64), repeats, axis=0), records)
+        asked = BatchQuestion("sp", np.repeat((score > thresholds).astype(np.float64), repeats, axis=0), records)
         bought = CellsMechanism().release(asked, NO_FACTS, epsilon, 0.0, Seeded(rng)).facts
         name = chosen.chosen("sp", 600, models * repeats, epsilon, 0.0, asked).name
         assert (name == "cells") == chosen.is_free(bought, epsilon, asked) == (models >= CELLS_FROM)
@@ -92,7 +92,7 @@ def test_two_cubes_answer_where_models_are_near_one_and_guarantees_are_wanted() 
     common, own = rng.normal(size=600), rng.normal(size=(25, 600))
     chosen = Recommended(promise="guaranteed", reveal_max=0.6)
     for off, name in ((0.1, "low-rank"), (5.0, "cube")):
-        asked = Question("sp", 1 / (1 + np.exp(-common - off * own)), records)
+        asked = BatchQuestion("sp", 1 / (1 + np.exp(-common - off * own)), records)
         assert chosen.chosen("sp", 600, 25, 0.5, 0.0, asked).name == name
 
 
@@ -104,7 +104,7 @@ def test_what_publishes_attributes_must_err_far_less(people: int, models: int, f
     """Without a limit, at epsilon 5, where a cube errs about as much, and cells of one person each as much at most."""
     epsilon, protected = 5.0, (np.arange(people) >= people // 10).astype(np.uint8)
     records = Records(np.zeros(people, np.uint8), protected, ("sp",))
-    asked = Question("sp", np.random.default_rng(0).random((models, people)), records)
+    asked = BatchQuestion("sp", np.random.default_rng(0).random((models, people)), records)
     assert choose("sp", people, models, epsilon) == first
     assert Recommended().chosen("sp", people, models, epsilon, 0.0, asked).name == chosen
 
@@ -120,14 +120,14 @@ def test_nothing_without_an_interval_is_chosen_where_something_with_one_errs_lit
 
 def test_attributes_are_published_where_that_errs_far_less() -> None:
     records = Records(np.zeros(200, np.uint8), (np.arange(200) >= 20).astype(np.uint8), ("sp",))
-    asked = Question("sp", np.random.default_rng(0).random((3, 200)), records)
+    asked = BatchQuestion("sp", np.random.default_rng(0).random((3, 200)), records)
     assert Recommended().chosen("sp", 200, 3, 10.0, 0.0, asked).name == "randomized-response"
 
 
 def widths_of(scores: NDArray[np.float64], groups: NDArray[np.uint8], epsilon: float) -> dict[str, float]:
     """Median half-widths of guaranteed intervals."""
     asked, widths = (
-        Question("sp", scores, Records(np.zeros(len(groups), np.uint8), groups, ("sp",))),
+        BatchQuestion("sp", scores, Records(np.zeros(len(groups), np.uint8), groups, ("sp",))),
         dict[str, float](),
     )
     for mechanism in (Recommended(promise="guaranteed"), answerers()["cube"], answerers()["randomized-response"]):

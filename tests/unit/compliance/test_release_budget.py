@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.answers.charging import DEVELOPER
 from compliance.answers.release_service import ReleaseCase
 from compliance.games.release import open_release, open_trained
@@ -18,7 +18,7 @@ from fairwall.wire.v1 import error_pb2
 PEOPLE = 40
 
 
-def opened(released: float = 3.0, queried: float = 1.0, budget: float = 4.0) -> tuple[ReleaseCase, Case]:
+def opened(released: float = 3.0, queried: float = 1.0, budget: float = 4.0) -> tuple[ReleaseCase, AuditCase]:
     columns = [game.SensitiveColumn(place=place, domain=2, share=0.5, groups=place == 1) for place in (0, 1)]
     deal = game.ComplianceDeal(
         deal_id="deal",
@@ -49,7 +49,7 @@ def release(case: ReleaseCase, epsilon: float, name: str = "release-1") -> None:
     case.release.answer(DEVELOPER, name, name.encode(), epsilon)
 
 
-def ask(case: Case, epsilon: float, name: str = "metric-1") -> None:
+def ask(case: AuditCase, epsilon: float, name: str = "metric-1") -> None:
     rows = np.random.default_rng(2).integers(0, 2, (10, PEOPLE)).astype(np.float64)
     case.answer(DEVELOPER, name, name.encode(), "sp", rows, epsilon)
 

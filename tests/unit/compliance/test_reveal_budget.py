@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from compliance.answers.audits import Case, facts_of
+from compliance.answers.audits import AuditCase, facts_of
 from compliance.answers.charging import DEVELOPER, game_ledger
 from compliance.answers.exposure import limited, offers
 from compliance.ledger.accountant import Budget, Neighbours
@@ -28,7 +28,7 @@ def played(limit: Limit, n0: int, paid: list[float], trials: int) -> tuple[float
         protected = (rng.permutation(N) >= n0).astype(np.uint8)
         records = Records(np.zeros(N, np.uint8), protected, ("sp",), n0)
         ledger = game_ledger("people", Neighbours.A_FLIP, Budget(math.fsum(paid) + 1e-9))
-        case = Case("people", records, limited(MECHANISMS["cells"], limit), ledger, 100, seed=rng.bytes(32))
+        case = AuditCase("people", records, limited(MECHANISMS["cells"], limit), ledger, 100, seed=rng.bytes(32))
         for number, epsilon in enumerate(paid):
             cells = min(max(6, cells_within(N, epsilon, limit)), 60)
             score = (rng.permutation(N) + 0.5) / N

@@ -13,7 +13,7 @@ from compliance.answers.exposure import exposure, exposure_about, limited, revea
 from compliance.ledger.accountant import pure
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import CellsMechanism
-from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, chosen
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Mechanism, chosen
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
@@ -29,7 +29,7 @@ from fairwall.laws.standings import SHRUNK, choose
 LIMIT = Limit(0.6)
 
 
-def question(n: int, models: int, *, alike: bool = True) -> Question:
+def question(n: int, models: int, *, alike: bool = True) -> BatchQuestion:
     """People in unequal groups, and models: one score at several thresholds, or independent scores."""
     rng = np.random.default_rng(5)
     protected = (rng.permutation(n) >= n // 10).astype(np.uint8)
@@ -37,7 +37,7 @@ def question(n: int, models: int, *, alike: bool = True) -> Question:
     predictions = rng.random((models, n))
     if alike:
         predictions = (score > np.linspace(0.2, 0.8, models)[:, np.newaxis]).astype(np.float64)
-    return Question("sp", predictions, Records(np.zeros(n, np.uint8), protected, ("sp",)))
+    return BatchQuestion("sp", predictions, Records(np.zeros(n, np.uint8), protected, ("sp",)))
 
 
 @pytest.mark.few(1)
@@ -111,7 +111,7 @@ def test_where_a_sum_reveals_more_than_may_be_nothing_is_measured_besides() -> N
     rng = np.random.default_rng(5)
     rows = np.clip(rng.random(1000) + 0.05 * rng.normal(size=(25, 1000)), 0, 1)
     records = Records(np.zeros(1000, np.uint8), (rng.permutation(1000) >= 100).astype(np.uint8), ("sp",), 20)
-    limit, asked = limit_of(20), Question("sp", rows, records).asked
+    limit, asked = limit_of(20), BatchQuestion("sp", rows, records).asked
     assert cells_within(1000, 1.0, limit, besides=True) > 1
     assert cells_within(1000, 4.0, limit) > cells_within(1000, 4.0, limit, besides=True) == 0
     measured, whole = (plan(asked, epsilon, limit) for epsilon in (1.0, 4.0))
@@ -127,7 +127,7 @@ def test_a_cube_may_be_chosen_where_its_own_sides_are_few_enough() -> None:
     assert one < worst
     limit = (one + worst) / 2
     same = question(n, 8, alike=False)
-    repeated = Question("sp", np.repeat(same.predictions[:1], 8, axis=0), same.records)
+    repeated = BatchQuestion("sp", np.repeat(same.predictions[:1], 8, axis=0), same.records)
     chosen = Recommended(reveal_max=limit)
     assert not nearest(same.asked, "counts", Allowance(epsilon, limit=Limit(limit))).name.startswith("cube")
     answering = chosen.chosen("sp", n, 8, epsilon, 0.0, repeated)
@@ -139,7 +139,7 @@ def test_a_batch_spends_what_answers_it_best_within_the_limit_and_is_charged_tha
     rng = np.random.default_rng(5)
     records = replace(question(1000, 1).records, minimum_group=20)
     rows = np.clip(rng.random(1000) + 0.05 * rng.normal(size=(25, 1000)), 0, 1)
-    asked, errors, charged = Question("sp", rows, records), [], []
+    asked, errors, charged = BatchQuestion("sp", rows, records), [], []
     for epsilon in (0.5, 3.0, 16.0):
         mechanism = Recommended(reveal_max=0.6)
         answering = mechanism.chosen("sp", 1000, 25, epsilon, 0.0, asked)
@@ -169,7 +169,7 @@ def test_what_is_free_draws_nothing_whatever_delta_is() -> None:
     groups = (np.arange(1000) >= 200).astype(np.uint8)
     score = np.where(groups == 1, rng.beta(2, 8, 1000), rng.beta(2, 5, 1000))
     decisions = score > np.quantile(score, rng.uniform(0.2, 0.9, 25))[:, np.newaxis]
-    asked = Question("sp", decisions.astype(np.float64), Records(np.zeros(1000, np.uint8), groups, ("sp",)))
+    asked = BatchQuestion("sp", decisions.astype(np.float64), Records(np.zeros(1000, np.uint8), groups, ("sp",)))
     mechanism, free = Recommended(reveal_max=0.6), 0
     for delta, first, later in itertools.product((0.0, 1e-6), (1.0, 5.0), (0.5, 1.0, 2.0, 3.0)):
         bought = mechanism.release(asked, NO_FACTS, first, delta, Seeded(np.random.default_rng(1))).facts
@@ -217,13 +217,13 @@ def asked_one_by_one(mechanism: Mechanism, n: int, n0: int, epsilon: float, tria
     for _ in range(trials):
         protected = (rng.permutation(n) >= n0).astype(np.uint8)
         records = Records(np.zeros(n, np.uint8), protected, ("sp",), n0)
-        bought = Question("sp", batch, records)
+        bought = BatchQuestion("sp", batch, records)
         answering = chosen(mechanism, "sp", n, most - 1, epsilon, 0.0, bought)
         facts = answering.release(bought, NO_FACTS, epsilon, 0.0, Seeded(rng)).facts
         assert EPSILON in facts, answering.name
         ((one,),) = [list(purchases(facts))]
         cells = (one.cell_of == np.arange(len(one.counts))[:, np.newaxis]).astype(np.float64)
-        asked = Question("sp", cells, records)
+        asked = BatchQuestion("sp", cells, records)
         told = MECHANISMS["cells"].release(asked, facts, epsilon, 0.0, Seeded(rng)).values
         guess, z = (told < 0)[one.cell_of], protected == 0
         found.append((guess[z].mean() + (~guess[~z]).mean()) / 2)
@@ -245,7 +245,7 @@ def test_who_is_aimed_at_is_named_as_often_as_is_told(name: str) -> None:
         for draw in range(draws):
             others = (rng.permutation(n - 1) >= n0 - (1 - first)).astype(np.uint8)
             records = Records(np.zeros(n, np.uint8), np.append(np.uint8(first), others), ("sp",), 1)
-            asked = Question("sp", row, records)
+            asked = BatchQuestion("sp", row, records)
             gaps[draw] = mechanism.release(asked, NO_FACTS, epsilon, 0.0, Seeded(rng)).values[0]
         told.append(gaps)
     disadvantaged, advantaged = told
@@ -303,7 +303,7 @@ def test_people_of_a_label_that_no_metric_looks_at_alone_may_be_of_any_group() -
     protected = (rng.permutation(1000) >= 300).astype(np.uint8)
     cells = {}
     for metrics in (("sp", "eo"), ("sp", "eo", "fpr")):
-        asked = Question("sp", rng.random((9, 1000)), Records(labels, protected, metrics, 100))
+        asked = BatchQuestion("sp", rng.random((9, 1000)), Records(labels, protected, metrics, 100))
         of_none, of_eo = (each.count for each in plan(asked.asked, 1.0, limit_of(100)))
         cells[metrics] = of_none, of_eo
     assert cells["sp", "eo"] == (1, cells["sp", "eo", "fpr"][1])

@@ -13,11 +13,11 @@ import pytest
 
 from compliance import ledger as ledgers
 from compliance.answers import audits as cases
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from compliance.answers.groups import GroupCase
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours, pure
-from compliance.ledger.entries import UNIT_BYTES, Entry, Reply, Request, Room
+from compliance.ledger.entries import UNIT_BYTES, LedgerEntry, Reply, Request, Room
 from compliance.mechanisms import MECHANISMS
 from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
@@ -49,7 +49,7 @@ def buy(
     developer: str = "alice",
     dataset: str = "loans",
     room: Room = ROOM,
-) -> Entry:
+) -> LedgerEntry:
     charge = loss if isinstance(loss, Loss) else pure(loss)
     request = Request(dataset, developer, name, name.encode(), "sp", "cells", Neighbours.A_FLIP, charge)
     return ledger.settle(request, lambda _: Reply(bytes(24), bytes(size - 24)), room=room)
@@ -141,14 +141,14 @@ def records(seed: int, people: int = PEOPLE) -> Records:
     return Records((np.arange(people) % 3 > 0).astype(np.uint8), protected, ("sp", "eo"))
 
 
-def case_of(mechanism: str, seed: int = 1, people: int = PEOPLE) -> Case:
+def case_of(mechanism: str, seed: int = 1, people: int = PEOPLE) -> AuditCase:
     limits = {"alice": 10_000, "bob": 10_000}
-    return Case(
+    return AuditCase(
         "loans", records(seed, people), MECHANISMS[mechanism], opened(), 400, epsilon_min=0.001, answers_a_day=limits
     )
 
 
-def ask(case: Case, name: str, epsilon: float, models: int = 2, developer: str = "alice") -> Entry:
+def ask(case: AuditCase, name: str, epsilon: float, models: int = 2, developer: str = "alice") -> LedgerEntry:
     predictions = np.random.default_rng(models).random((models, case.people))
     return case.answer(developer, name, name.encode(), "eo", predictions, epsilon)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.mechanisms.sample_and_aggregate import SampleAndAggregate, block_gaps, deal
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
@@ -23,7 +23,7 @@ def audit(n, metric="sp", seed=0):
     labels = generator.random(n) < 0.7  # strata of unlike sizes
     protected = np.arange(n) % 5 != 0
     records = Records(labels.astype(np.uint8), protected.astype(np.uint8), (metric,))
-    return Question(metric, (generator.random((4, n)) < 0.3 + 0.3 * protected).astype(np.float64), records)
+    return BatchQuestion(metric, (generator.random((4, n)) < 0.3 + 0.3 * protected).astype(np.float64), records)
 
 
 @pytest.mark.few(2)
@@ -37,7 +37,7 @@ def test_one_flip_moves_a_block_by_at_most_1_whatever_groups_are_empty(metric):
             gaps = {}
             for protected in itertools.product((0, 1), repeat=n):
                 records = Records(np.array(labels, np.uint8), np.array(protected, np.uint8), ())
-                gaps[protected] = block_gaps(Question(metric, predictions, records), np.arange(n))
+                gaps[protected] = block_gaps(BatchQuestion(metric, predictions, records), np.arange(n))
             for protected, person in itertools.product(gaps, range(n)):
                 flipped = tuple(a ^ (i == person) for i, a in enumerate(protected))
                 # Over all gaps of the metric together: one flip moves one of them.
@@ -151,7 +151,7 @@ def test_the_loss_in_closed_form_is_that_of_the_worst_deal_attributes_and_predic
     deals = [[np.array(order[first::blocks]) for first in range(blocks)] for order in itertools.permutations(range(n))]
 
     def means(protected, dealt):
-        asked = Question("sp", predictions, Records(labels, np.array(protected, np.uint8), ("sp",)))
+        asked = BatchQuestion("sp", predictions, Records(labels, np.array(protected, np.uint8), ("sp",)))
         return np.mean([block_gaps(asked, people) for people in dealt], axis=0)
 
     worst = dict.fromkeys(range(1, n), 0.0)

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.answers.audits import Case, column_of, intervals_of, search_of, values_of
+from compliance.answers.audits import AuditCase, column_of, intervals_of, search_of, values_of
 from compliance.intervals.joint import draws_of_answers
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.mechanisms import MECHANISMS, cells
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.cube import CubeMechanism
-from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.client.gaps import Terms
-from fairwall.client.predictions import Batch
+from fairwall.client.predictions import PredictionBatch
 from fairwall.client.search import expected_error
-from fairwall.laws.alternatives import DRAWS, Candidates, Found
+from fairwall.laws.alternatives import DRAWS, Candidates, SearchPosterior
 from fairwall.laws.choice import Allowance, best_for_search
 from fairwall.laws.exposure import Limit
 
@@ -38,7 +38,7 @@ def candidates(models: int, at_least: float = 0.5, seed: int = 0) -> Candidates:
     return Candidates(tuple(f"m{i}" for i in range(models)), tuple(utilities.tolist()), 1, at_least)
 
 
-def asking(metric: str = "sp", models: int = 20, people: int = 90, seed: int = 0, gap: float = 0.5) -> Question:
+def asking(metric: str = "sp", models: int = 20, people: int = 90, seed: int = 0, gap: float = 0.5) -> BatchQuestion:
     """Models that agree for the most part, about groups of unlike sizes in strata of unlike sizes."""
     rng = np.random.default_rng((models, people, seed))
     common, own = rng.normal(size=people), rng.normal(size=(models, people))
@@ -46,7 +46,7 @@ def asking(metric: str = "sp", models: int = 20, people: int = 90, seed: int = 0
     labels = (rng.random(people) < 0.4).astype(np.uint8)
     groups[:8], labels[:8] = [0, 1] * 4, [0, 0, 1, 1] * 2
     decisions = (common + 0.5 * own > rng.normal(0, 0.5, (models, 1))).astype(np.float64)
-    return Question(metric, decisions, Records(labels, groups, METRICS), candidates=candidates(models, seed=seed))
+    return BatchQuestion(metric, decisions, Records(labels, groups, METRICS), candidates=candidates(models, seed=seed))
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Told:
         return self.given[len(self.asked) - 1]
 
 
-def losses(question: Question, epsilon: float, seed: int) -> Iterator[Fraction]:
+def losses(question: BatchQuestion, epsilon: float, seed: int) -> Iterator[Fraction]:
     """Give by what each third person's flip changes the log-probability of what a search releases."""
     here = Told(Seeded(np.random.default_rng(seed)))
     first = CellsMechanism().release(question, NO_FACTS, epsilon, 0.0, here)  # type: ignore[arg-type]
@@ -135,14 +135,16 @@ def test_few_unlike_models_are_searched_by_a_cube_and_err_as_was_forecast() -> N
         release = Recommended().release(question, NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(seed)))
         assert release.joint is not None
         assert "cells.epsilon" not in release.facts
-        found = Found("sp", question.candidates, release.joint(DRAWS, np.random.default_rng(seed)))  # type: ignore[arg-type]
+        found = SearchPosterior("sp", question.candidates, release.joint(DRAWS, np.random.default_rng(seed)))  # type: ignore[arg-type]
         off = np.abs(release.values - question.gaps())
         errors.append(float(np.median(off[found.shortlist(2)])))
         low, high = found.ends
         inside.append((low <= question.gaps()) & (question.gaps() <= high))
     assert told.median_error / 1.5 < np.median(errors) < 1.5 * told.median_error
     assert np.mean(inside) > 0.93  # of 320, of which all but a hundredth hold
-    client = expected_error(Batch.of(question.predictions), 1.0, Terms(1000, ("sp",), "recommended", 9.0, 9.0, 9, 9.0))
+    client = expected_error(
+        PredictionBatch.of(question.predictions), 1.0, Terms(1000, ("sp",), "recommended", 9.0, 9.0, 9, 9.0)
+    )
     # It does not know that cells are to be cut by labels as well.
     assert client == pytest.approx(told.median_error, rel=0.1)
 
@@ -221,11 +223,11 @@ def test_exact_answers_are_drawn_as_they_are() -> None:
     assert (drawn == exact).all()
 
 
-def case(question: Question, **told: Any) -> Case:
+def case(question: BatchQuestion, **told: Any) -> AuditCase:
     account = Ledger()
     account.set_budget("people", Neighbours.A_FLIP, Budget(10.0))
     account.allocate("people", "alice", 10.0, 0.0)
-    return Case("people", question.records, Recommended(), account, 400, **told)
+    return AuditCase("people", question.records, Recommended(), account, 400, **told)
 
 
 def test_the_ledger_keeps_a_search() -> None:
@@ -246,12 +248,12 @@ def test_the_ledger_keeps_a_search() -> None:
         assert search_of(plain) is None
 
 
-def found_in(metric: str, question: Question, seed: int, epsilon: float) -> Found:
+def found_in(metric: str, question: BatchQuestion, seed: int, epsilon: float) -> SearchPosterior:
     rng = np.random.default_rng((seed, 7))
     release = CellsMechanism().release(question, NO_FACTS, epsilon, 0.0, Seeded(rng))
     assert release.joint is not None
     assert question.candidates is not None
-    return Found(metric, question.candidates, release.joint(DRAWS, rng))
+    return SearchPosterior(metric, question.candidates, release.joint(DRAWS, rng))
 
 
 @pytest.mark.slow
@@ -302,12 +304,12 @@ def test_rounds_find_a_better_one() -> None:
         groups = (rng.random(1500) < 1 / (1 + np.exp(-0.8 - 0.3 * common))).astype(np.uint8)
         decisions = (common + 0.5 * own > rng.normal(0, 0.3, (60, 1))).astype(np.float64)
         records, told = Records(np.zeros(1500, np.uint8), groups, ("sp",)), candidates(60, at_least=0.0)
-        exact = np.abs(Question("sp", decisions, records).gaps())
+        exact = np.abs(BatchQuestion("sp", decisions, records).gaps())
         for rounds in off:
-            question = Question("sp", decisions, records, candidates=told if rounds else None)
+            question = BatchQuestion("sp", decisions, records, candidates=told if rounds else None)
             drawing = np.random.default_rng((seed, 9))
             release = CellsMechanism().release(question, NO_FACTS, 1.0, 0.0, Seeded(drawing))
             assert release.joint is not None
-            found = Found("sp", told, release.joint(DRAWS, drawing))
+            found = SearchPosterior("sp", told, release.joint(DRAWS, drawing))
             off[rounds].append(float(exact[found.least()] - exact.min()))
     assert np.mean(off[True]) < 0.9 * np.mean(off[False])

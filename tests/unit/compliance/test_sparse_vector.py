@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.selection import SparseVector, sparse_vector
+from fairwall.laws.selection import SparseVectorNoise, sparse_vector
 from tests.choices import sparse_vector_gap_loss, sparse_vector_loss
 from tests.twins.sparse_vector import Chen, LeeClifton, RothNotes, Stoddard
 
@@ -20,7 +20,7 @@ EPSILON = 1.0
 def question(protected, predictions, metric="sp"):
     labels = np.zeros(len(protected), np.uint8)
     records = Records(labels, np.array(protected, np.uint8), (metric,))
-    return Question(metric, np.array(predictions, np.float64), records)
+    return BatchQuestion(metric, np.array(predictions, np.float64), records)
 
 
 def worst_neighbours(half):
@@ -175,7 +175,7 @@ def test_the_price_is_epsilon():
 
 
 def test_no_noise_on_the_queries_is_a_law_too():
-    law = SparseVector(0.0, 1.0, 0.0, None)
+    law = SparseVectorNoise(0.0, 1.0, 0.0, None)
     assert math.isclose(law.probability(np.array([0.0]), (True,)), 0.5, abs_tol=1e-12)
 
 

@@ -19,7 +19,7 @@ from compliance.intervals import reach as reaches
 from compliance.intervals.reach import Additive, Size
 from compliance.mechanisms.counts import as_fact, size_of
 from compliance.mechanisms.cube import CubeMechanism, cube_step, least_size
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question, Release
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts, MechanismAnswer
 from compliance.noise import sampling as sampler
 from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.people import Records
@@ -102,10 +102,12 @@ def test_a_stair_is_what_one_person_moves_and_costs_one_over_the_scale(monkeypat
     assert asked == [(1 / Fraction(0.3), 2, drawn.bits, 8, 3), (Fraction(0.125) / Fraction(0.3), 2, drawn.bits, 1, 0)]
 
 
-def asked_for(models: int, epsilon: float, facts: Facts = NO_FACTS, seed: int = 1) -> tuple[list[Asked], Release]:
+def asked_for(
+    models: int, epsilon: float, facts: Facts = NO_FACTS, seed: int = 1
+) -> tuple[list[Asked], MechanismAnswer]:
     spy, generator = Spy(Seeded(np.random.default_rng(seed))), np.random.default_rng(2)
     protected = (np.arange(40) % 5 > 0).astype(np.uint8)
-    question = Question("sp", generator.random((models, 40)), Records(np.ones(40, np.uint8), protected, ()))
+    question = BatchQuestion("sp", generator.random((models, 40)), Records(np.ones(40, np.uint8), protected, ()))
     released = CubeMechanism().release(question, facts, epsilon, 0.0, spy)  # type: ignore[arg-type]
     return spy.asked, released
 
@@ -181,7 +183,7 @@ def test_intervals_hold_where_groups_are_small_and_gaps_large(epsilon: float, la
             few = generator.random((models, n)) < 0.3
             predictions: NDArray[np.float64] = np.where(protected == 0, 1.0, few.astype(np.float64))
             predictions[-1] = 0.2 + predictions[-1] / 3
-            question, held, told = Question("sp", predictions, records), 0, 0
+            question, held, told = BatchQuestion("sp", predictions, records), 0, 0
             for _ in range(400):
                 noise = Seeded(generator)
                 facts = CubeMechanism().release(question, NO_FACTS, epsilon, 0.0, noise).facts if later else NO_FACTS

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compliance.intervals.interval import within_range
-from compliance.mechanisms.mechanism import Mechanism, Question, ends_of
+from compliance.mechanisms.mechanism import BatchQuestion, Mechanism, ends_of
 from compliance.mechanisms.recommended import Recommended, answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records, RecordsError
@@ -25,7 +25,7 @@ ALL: dict[str, Mechanism] = {
 OF_SUMS = ("counts", "cube", "cube shrunk", "low-rank", "cells")
 
 
-def world(n: int, models: int, kind: str, metric: str, fewest: int, seed: int) -> Question | None:
+def world(n: int, models: int, kind: str, metric: str, fewest: int, seed: int) -> BatchQuestion | None:
     """Ask about people who are drawn, groups of exactly `fewest` among them; None where there can be no such people."""
     draw = np.random.default_rng(seed)
     labels = (np.arange(n) % 2).astype(np.uint8)
@@ -41,12 +41,12 @@ def world(n: int, models: int, kind: str, metric: str, fewest: int, seed: int) -
     if find_metric(metric).binary and kind != "decisions":
         return None
     try:
-        return Question(metric, rows, Records(labels, protected, (metric,), fewest))
+        return BatchQuestion(metric, rows, Records(labels, protected, (metric,), fewest))
     except RecordsError:
         return None
 
 
-def outside(mechanism: Mechanism, question: Question, epsilon: float, seed: int) -> int:
+def outside(mechanism: Mechanism, question: BatchQuestion, epsilon: float, seed: int) -> int:
     """Count answers that lie outside their intervals, as they are told, and ends that are crossed or cannot be."""
     delta = 1e-5 if mechanism.refuses(question.metric, epsilon, 0.0) else 0.0
     if mechanism.refuses(question.metric, epsilon, delta):
@@ -60,7 +60,7 @@ def outside(mechanism: Mechanism, question: Question, epsilon: float, seed: int)
     return found
 
 
-def small(seeds: range) -> Iterator[tuple[Question, float, int]]:
+def small(seeds: range) -> Iterator[tuple[BatchQuestion, float, int]]:
     sizes, kinds = ((8, 1), (12, 3), (20, 5), (40, 3)), ("decisions", "scores", "near", "constant")
     for seed, (n, fewest), kind in itertools.product(seeds, sizes, kinds):
         for at, metric in enumerate(("sp", "di", "eodds_sum", "ppv", "abs_oad")):
@@ -107,7 +107,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairwall.laws.batch._SOME", 4)
 
 
-def of_many(kind: str, models: int, metric: str, rare: int = 300) -> Question:
+def of_many(kind: str, models: int, metric: str, rare: int = 300) -> BatchQuestion:
     """1,200 people, of whom few have the label 1."""
     draw = np.random.default_rng(3)
     labels = (np.arange(1200) < rare).astype(np.uint8)
@@ -120,7 +120,7 @@ def of_many(kind: str, models: int, metric: str, rare: int = 300) -> Question:
         "near": lambda: np.clip(common + 0.1 * draw.normal(size=(models, 1200)), 0, 1),
         "of a few": lambda: np.arange(1200) < 5 * np.arange(1, models + 1)[:, np.newaxis],
     }[kind]()
-    return Question(metric, rows, Records(labels, protected, (metric,)))
+    return BatchQuestion(metric, rows, Records(labels, protected, (metric,)))
 
 
 @pytest.mark.usefixtures("few")
@@ -152,7 +152,7 @@ def test_nobody_s_group_makes_an_error_where_a_label_is_rare(n0: int, monkeypatc
     labels = (np.arange(1200) < 40).astype(np.uint8)
     protected = (np.arange(1200) >= n0).astype(np.uint8)
     protected[40:600] = 0
-    question = Question("eo", np.random.default_rng(0).random((5, 1200)), Records(labels, protected, ("eo",)))
+    question = BatchQuestion("eo", np.random.default_rng(0).random((5, 1200)), Records(labels, protected, ("eo",)))
     assert question.asked.few is not question.asked
     assert question.asked.few.strata[0].people == 40
     for seed in range(20):

@@ -13,8 +13,8 @@ from compliance.answers.audits import game_case, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Question
-from compliance.mechanisms.summed import BY_SUMS, SummedQuestion, Unseen
+from compliance.mechanisms.mechanism import BatchQuestion
+from compliance.mechanisms.summed import BY_SUMS, SummedQuestion, UnseenPredictions
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from compliance.records.sums import TableSums
@@ -55,13 +55,13 @@ def records(metric: str) -> Records:
     return Records(LABELS, PROTECTED, (metric,), 5)
 
 
-def unseen(metric: str, rows: np.ndarray) -> Unseen:
-    return Unseen(len(rows), lambda: TableSums.of(records(metric), rows))
+def unseen(metric: str, rows: np.ndarray) -> UnseenPredictions:
+    return UnseenPredictions(len(rows), lambda: TableSums.of(records(metric), rows))
 
 
-def asked(metric: str, rows: np.ndarray, *, seen: bool) -> Question:
+def asked(metric: str, rows: np.ndarray, *, seen: bool) -> BatchQuestion:
     if seen:
-        return Question(metric, rows, records(metric))
+        return BatchQuestion(metric, rows, records(metric))
     return SummedQuestion.of(metric, unseen(metric, rows), records(metric))
 
 
@@ -108,12 +108,12 @@ def test_nobody_is_scored_before_the_charge_is_covered() -> None:
         scored.append(1)
         return TableSums.of(records("sp"), ROWS["decisions"](0.3))
 
-    first = case.answer(DEVELOPER, "r", b"", "sp", Unseen(MODELS, sums), 1.0)
-    assert values_of(case.answer(DEVELOPER, "r", b"", "sp", Unseen(MODELS, sums), 1.0)) == pytest.approx(
+    first = case.answer(DEVELOPER, "r", b"", "sp", UnseenPredictions(MODELS, sums), 1.0)
+    assert values_of(case.answer(DEVELOPER, "r", b"", "sp", UnseenPredictions(MODELS, sums), 1.0)) == pytest.approx(
         values_of(first), abs=0
     )
     with pytest.raises(Refusal) as refused:
-        case.answer(DEVELOPER, "s", b"", "sp", Unseen(MODELS, sums), 1.0)
+        case.answer(DEVELOPER, "s", b"", "sp", UnseenPredictions(MODELS, sums), 1.0)
     assert refused.value.reason == error_pb2.REASON_BUDGET_EXHAUSTED
     assert len(scored) == 1
 
@@ -125,7 +125,7 @@ def test_an_interval_holds_the_gap_and_the_answer(mechanism: str, metric: str) -
     """Of 100 draws, three models each: 1 in 10^7 runs is so far below the level of one."""
     rows = np.vstack([RNG.random(N) < 0.4, PROTECTED == 1, RNG.random(N)]).astype(np.float64)
     question, held = asked(metric, rows, seen=False), []
-    exact = Question(metric, rows, records(metric)).gaps()
+    exact = BatchQuestion(metric, rows, records(metric)).gaps()
     for draw in range(100):
         released = BY_SUMS[mechanism].release(question, {}, 1.0, 0.0, Seeded(np.random.default_rng(draw)))
         assert released.low is not None
@@ -139,10 +139,10 @@ def test_intervals_count_the_noise_on_totals() -> None:
     """A twin that forgets it has narrower intervals, most of all where the group is nearly everybody."""
     few = Records(np.zeros(N, np.uint8), (np.arange(N) < 8).astype(np.uint8), ("sp",), 5)
     rows = np.zeros((1, N))
-    question = SummedQuestion.of("sp", Unseen(1, lambda: TableSums.of(few, rows)), few)
+    question = SummedQuestion.of("sp", UnseenPredictions(1, lambda: TableSums.of(few, rows)), few)
     widths = []
     for seen in (False, True):
-        one = Question("sp", (np.arange(N) % 2)[np.newaxis] * 1.0, few) if seen else question
+        one = BatchQuestion("sp", (np.arange(N) % 2)[np.newaxis] * 1.0, few) if seen else question
         released = BY_SUMS["counts"].release(one, {}, 5.0, 0.0, Seeded(np.random.default_rng(1)))
         assert released.low is not None
         assert released.high is not None

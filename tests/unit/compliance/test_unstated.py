@@ -15,12 +15,12 @@ import pytest
 from compliance.intervals.interval import probabilities_above
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
-from compliance.ledger.entries import LOST, LedgerError, Reply, Request, Served
+from compliance.ledger.entries import LOST, LedgerError, Reply, Request, ServedData
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import candidates
 from fairwall.errors import UserError
 from fairwall.laws.mechanisms import BY_GROUP, MECHANISM_LAWS, MechanismLaw
-from fairwall.laws.metric import METRICS, Metric, MetricError, Part
+from fairwall.laws.metric import METRICS, Metric, MetricError, MetricPart
 from sim.games import read
 from sim.planning.worst import true_gap
 from tests.command import SMALL
@@ -83,7 +83,7 @@ def test_noise_of_which_nobody_knows_is_taken_to_count_on_groups() -> None:
         ledger = Ledger()
         ledger.set_budget("loans", Neighbours.A_FLIP, Budget(2.0))
         ledger.allocate("loans", "alice", 2.0)
-        ledger.admit(b"policy", [Served("loans", ("alice",), ("sp",), 20)])
+        ledger.admit(b"policy", [ServedData("loans", ("alice",), ("sp",), 20)])
         if mechanism == LOST:
             write_off(ledger, "loans", pure(0.5))
         else:
@@ -91,7 +91,7 @@ def test_noise_of_which_nobody_knows_is_taken_to_count_on_groups() -> None:
             ledger.settle(asked, lambda _: Reply(b""))
         refused = pytest.raises(LedgerError, match="must be at least 20, not 5") if counts else nullcontext()
         with refused:
-            ledger.admit(b"another", [Served("loans", ("alice",), ("sp",), 5)])
+            ledger.admit(b"another", [ServedData("loans", ("alice",), ("sp",), 5)])
 
 
 def test_nothing_is_read_from_intervals_of_which_nobody_knows_what_they_are() -> None:
@@ -110,9 +110,9 @@ STATED: list[dict[str, object]] = [
     {"parts": _ODDS, "joined": "max"},
     {"parts": _ODDS, "absolute": True, "joined": "mean"},
     {"parts": METRICS["sp"].parts, "absolute": True, "joined": "max"},
-    {"parts": (Part("prediction"), Part("hit"))},
-    {"parts": (Part("prediction"), Part("hit")), "binary": True},
-    {"parts": (Part("prediction"), Part("correct")), "absolute": True, "joined": "sum"},
+    {"parts": (MetricPart("prediction"), MetricPart("hit"))},
+    {"parts": (MetricPart("prediction"), MetricPart("hit")), "binary": True},
+    {"parts": (MetricPart("prediction"), MetricPart("correct")), "absolute": True, "joined": "sum"},
     {"parts": METRICS["sp"].parts, "binary": True},
     {"parts": ()},
     {"parts": METRICS["di"].parts, "bounded": False},

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from developer.reveal.decode import Decoder, Evidence, affine, box, l1, lstsq, omp
+from developer.reveal.decode import Decoder, DecoderInputs, affine, box, l1, lstsq, omp
 
 N0, N1 = 4, 36
 V = np.where(np.arange(N0 + N1) < N0, -1 / N0, 1 / N1)
@@ -25,7 +25,7 @@ def norm_of_s(v: NDArray[np.float64], n1: int = N1) -> float:
     return float(np.abs(1 / n1 - v).sum())
 
 
-def world(n: int, n0: int, m: int, seed: int, near: float | None = None) -> tuple[Evidence, NDArray[np.bool_]]:
+def world(n: int, n0: int, m: int, seed: int, near: float | None = None) -> tuple[DecoderInputs, NDArray[np.bool_]]:
     """Draw uniform rows, or rows within ``near`` of skewed base scores, and whom their exact gaps are about."""
     rng = np.random.default_rng(seed)
     z = np.zeros(n, np.bool_)
@@ -33,14 +33,14 @@ def world(n: int, n0: int, m: int, seed: int, near: float | None = None) -> tupl
     H = rng.uniform(0, 1, (m, n))
     if near is not None:
         H = np.clip(rng.beta(0.5, 2, n) + near * (2 * H - 1), 0, 1)
-    return Evidence(H, H[:, ~z].mean(axis=1) - H[:, z].mean(axis=1), n0, n - n0), z
+    return DecoderInputs(H, H[:, ~z].mean(axis=1) - H[:, z].mean(axis=1), n0, n - n0), z
 
 
-def disadvantaged(v: NDArray[np.float64], evidence: Evidence) -> NDArray[np.bool_]:
+def disadvantaged(v: NDArray[np.float64], evidence: DecoderInputs) -> NDArray[np.bool_]:
     return 1 / evidence.n1 - v > 0.5 * (1 / evidence.n0 + 1 / evidence.n1)
 
 
-def by_cvxpy(evidence: Evidence, settings: dict[str, object]) -> NDArray[np.float64]:
+def by_cvxpy(evidence: DecoderInputs, settings: dict[str, object]) -> NDArray[np.float64]:
     """Solve equation 5 for z with cvxpy; give v."""
     import cvxpy as cp
 
@@ -54,36 +54,36 @@ def by_cvxpy(evidence: Evidence, settings: dict[str, object]) -> NDArray[np.floa
 def test_v_is_found_from_half_as_many_rows() -> None:
     for decoder in SPARSE:
         H = rows(20)
-        assert EXACT[decoder](Evidence(H, H @ V, N0, N1)) == pytest.approx(V, abs=1e-9)
+        assert EXACT[decoder](DecoderInputs(H, H @ V, N0, N1)) == pytest.approx(V, abs=1e-9)
 
 
 # lstsq does not know the size, which stands for one row.
 def test_full_rank_determines_v() -> None:
     for decoder, m in (("l1", 39), ("box", 39), ("omp", 60), ("lstsq", 40)):
         H = rows(m)
-        assert EXACT[decoder](Evidence(H, H @ V, N0, N1)) == pytest.approx(V, abs=1e-9)
+        assert EXACT[decoder](DecoderInputs(H, H @ V, N0, N1)) == pytest.approx(V, abs=1e-9)
 
 
 # Basis pursuit looks for few people.
 def test_the_majority_may_be_the_disadvantaged() -> None:
     for decoder, m in (("box", 20), ("omp", 20), ("l1", 60)):
         H = rows(m)
-        assert EXACT[decoder](Evidence(H, H @ -V, N1, N0)) == pytest.approx(-V, abs=1e-9)
+        assert EXACT[decoder](DecoderInputs(H, H @ -V, N1, N0)) == pytest.approx(-V, abs=1e-9)
 
 
 def test_l1_and_lstsq_are_least_squares_where_noise_leaves_no_solution() -> None:
     H = rows(60)
     gaps = H @ V + np.random.default_rng(1).normal(0, 0.1, 60)
     best = np.linalg.lstsq(H, gaps)[0]
-    assert l1.decode(Evidence(H, gaps, N0, N1)) == pytest.approx(best)
-    assert lstsq.decode(Evidence(H, gaps, 0, 0)) == pytest.approx(best)
+    assert l1.decode(DecoderInputs(H, gaps, N0, N1)) == pytest.approx(best)
+    assert lstsq.decode(DecoderInputs(H, gaps, 0, 0)) == pytest.approx(best)
 
 
 @pytest.mark.parametrize("noise", [0, 1e6])
 def test_l1_explains_the_answers_with_the_least_norm(noise: float) -> None:
     H = rows(15)
     gaps = H @ V + np.random.default_rng(1).normal(0, noise, 15)
-    v = l1.decode(Evidence(H, gaps, N0, N1))
+    v = l1.decode(DecoderInputs(H, gaps, N0, N1))
     assert H @ v == pytest.approx(gaps, rel=1e-6, abs=1e-6 * max(noise, 1))
     # Another solution of the same equations: the one of least Euclidean norm.
     other = 1 / N1 - np.linalg.lstsq(H, H.sum(axis=1) / N1 - gaps)[0]
@@ -93,25 +93,25 @@ def test_l1_explains_the_answers_with_the_least_norm(noise: float) -> None:
 def test_l1_takes_rows_that_contradict_one_another() -> None:
     H = np.repeat(rows(10), 2, axis=0)
     gaps = H @ V + np.tile([0.1, -0.1], 10)
-    assert l1.decode(Evidence(H, gaps, N0, N1)) == pytest.approx(
-        l1.decode(Evidence(H[::2], H[::2] @ V, N0, N1)), abs=1e-6
+    assert l1.decode(DecoderInputs(H, gaps, N0, N1)) == pytest.approx(
+        l1.decode(DecoderInputs(H[::2], H[::2] @ V, N0, N1)), abs=1e-6
     )
 
 
 def test_l1_of_rows_that_say_nothing() -> None:
-    assert l1.decode(Evidence(np.zeros((3, 40)), np.ones(3), N0, N1)) == pytest.approx(1 / N1)
+    assert l1.decode(DecoderInputs(np.zeros((3, 40)), np.ones(3), N0, N1)) == pytest.approx(1 / N1)
 
 
 def test_lstsq_has_the_least_norm() -> None:
     H = rows(15)
-    assert lstsq.decode(Evidence(H, H @ V, 0, 0)) == pytest.approx(np.linalg.pinv(H) @ H @ V)
+    assert lstsq.decode(DecoderInputs(H, H @ V, 0, 0)) == pytest.approx(np.linalg.pinv(H) @ H @ V)
 
 
 @pytest.mark.parametrize(("m", "near", "noise"), [(10, None, 0), (25, 0.1, 1e-3), (25, None, 0.05), (10, 0.1, 10)])
 def test_l1_is_what_an_interior_point_method_finds(m: int, near: float | None, noise: float) -> None:
     # Noisy enough for a dense solution, whose entries lie everywhere about the threshold.
     exact, _ = world(40, 4, m, 0, near)
-    evidence = Evidence(exact.rows, exact.gaps + np.random.default_rng(1).laplace(0, noise, m), 4, 36)
+    evidence = DecoderInputs(exact.rows, exact.gaps + np.random.default_rng(1).laplace(0, noise, m), 4, 36)
     v, reference = l1.decode(evidence), by_cvxpy(evidence, CLARABEL)
     unit = np.abs(reference).max()
     assert v / unit == pytest.approx(reference / unit, abs=1e-6)
@@ -119,7 +119,7 @@ def test_l1_is_what_an_interior_point_method_finds(m: int, near: float | None, n
 
 def test_l1_is_what_a_first_order_method_finds() -> None:
     exact, _ = world(300, 30, 120, 0, 0.1)
-    evidence = Evidence(exact.rows, exact.gaps + np.random.default_rng(1).laplace(0, 1e-3, 120), 30, 270)
+    evidence = DecoderInputs(exact.rows, exact.gaps + np.random.default_rng(1).laplace(0, 1e-3, 120), 30, 270)
     v, reference = l1.decode(evidence), by_cvxpy(evidence, SCS)
     assert evidence.rows @ v == pytest.approx(evidence.gaps, abs=1e-9)
     assert norm_of_s(v, 270) == pytest.approx(norm_of_s(reference, 270), rel=1e-4)
@@ -133,7 +133,7 @@ def test_l1_is_least_whatever_the_rows(data: st.DataObject, n: int) -> None:
     score = st.sampled_from([0, 0.25, 0.5, 1])
     H = np.array(data.draw(st.lists(score, min_size=m * n, max_size=m * n)), float).reshape(m, n)
     z = np.arange(n) < data.draw(st.integers(1, n - 1))
-    evidence = Evidence(H, H[:, ~z].mean(axis=1) - H[:, z].mean(axis=1), int(z.sum()), int((~z).sum()))
+    evidence = DecoderInputs(H, H[:, ~z].mean(axis=1) - H[:, z].mean(axis=1), int(z.sum()), int((~z).sum()))
     v = l1.decode(evidence)
     assert H @ v == pytest.approx(evidence.gaps, abs=1e-6)
     reference = by_cvxpy(evidence, {"solver": "CLARABEL"})
@@ -194,7 +194,7 @@ def test_what_is_found_replays_or_nothing_is_claimed(decoder: str) -> None:
     H = np.random.default_rng(0).uniform(0, 1, (2, 7))
     for chosen in itertools.islice(itertools.combinations(range(7), 3), 0, None, 3):
         z = np.isin(np.arange(7), chosen)
-        evidence = Evidence(H, H[:, ~z].mean(axis=1) - H[:, z].mean(axis=1), 3, 4)
+        evidence = DecoderInputs(H, H[:, ~z].mean(axis=1) - H[:, z].mean(axis=1), 3, 4)
         v = EXACT[decoder](evidence)
         group = disadvantaged(v, evidence)
         claimed = np.isclose(np.abs(v - 1 / 4), np.where(group, 1 / 3 + 1 / 4, 0)).all() and group.sum() == 3
@@ -206,7 +206,7 @@ def test_box_stays_in_the_box() -> None:
     for m, scale in ((10, 0.1), (39, 1e6), (60, 0.1)):
         H = rows(m)
         gaps = H @ V + np.random.default_rng(1).normal(0, scale, m)
-        z = (1 / N1 - box.decode(Evidence(H, gaps, N0, N1))) / (1 / N0 + 1 / N1)
+        z = (1 / N1 - box.decode(DecoderInputs(H, gaps, N0, N1))) / (1 / N0 + 1 / N1)
         assert z.min() >= -1e-12
         assert z.max() <= 1 + 1e-12
 
@@ -247,13 +247,13 @@ def test_no_answer_breaks_a_decoder(data: st.DataObject, shape: tuple[int, int],
     H = np.array(data.draw(st.lists(st.floats(0, 1), min_size=m * n, max_size=m * n))).reshape(m, n)
     gaps = np.array(data.draw(st.lists(finite, min_size=m, max_size=m)))
     n0 = data.draw(st.integers(1, n - 1))
-    v = EXACT[decoder](Evidence(H, gaps, n0, n - n0))
+    v = EXACT[decoder](DecoderInputs(H, gaps, n0, n - n0))
     assert v.shape == (n,)
     assert np.isfinite(v).all()
 
 
 def test_rows_next_to_nothing_and_answers_beyond_everything() -> None:
-    v = l1.decode(Evidence(np.array([[0.0, 3.6e-93]]), np.array([1e300]), 1, 1))
+    v = l1.decode(DecoderInputs(np.array([[0.0, 3.6e-93]]), np.array([1e300]), 1, 1))
     assert np.isfinite(v).all()
 
 

@@ -8,12 +8,12 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from developer.reveal.decode import ep, few_sums
 from developer.reveal.strategies import best
-from developer.reveal.strategies.strategy import Hand, Terms
+from developer.reveal.strategies.strategy import PublicTerms, StrategyInputs
 from fairwall.laws.exposure import revealed
 from fairwall.laws.shares import Shares
 
@@ -39,7 +39,7 @@ class Auditor:
     def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         records = Records(np.zeros(N, np.uint8), (~self.z).astype(np.uint8), ("sp",))
         noise = Seeded(np.random.default_rng(self.seed))
-        question = Question("sp", rows, records)
+        question = BatchQuestion("sp", rows, records)
         return MECHANISMS[self.mechanism].release(question, NO_FACTS, self.epsilon, 0.0, noise).values
 
     def size(self, row: NDArray[np.float64]) -> float:  # noqa: ARG002
@@ -52,7 +52,7 @@ class Auditor:
 def played(mechanism: str, epsilon: float, seed: int, queries: int = 40) -> float:
     """Balanced accuracy of the strategy `best` by answers alone."""
     auditor, rng = Auditor(mechanism, epsilon, seed), np.random.default_rng((seed, 2))
-    hand = Hand(
+    hand = StrategyInputs(
         people=N,
         base=lambda: np.full(N, 0.5),
         prior=lambda: np.ones(N, np.uint8),
@@ -61,7 +61,7 @@ def played(mechanism: str, epsilon: float, seed: int, queries: int = 40) -> floa
         queries=queries,
         perturbation=1.0,
         decode=ep.decode,
-        terms=Terms(mechanism=mechanism, epsilon=epsilon),
+        terms=PublicTerms(mechanism=mechanism, epsilon=epsilon),
         llr=lambda: np.zeros(N),
     )
     reveal = best.play(hand)
@@ -109,9 +109,9 @@ def test_attacks_on_mechanisms_reveal_what_is_told_beforehand(mechanism: str, ep
 
 def test_cells_are_all_asked_for_at_once() -> None:
     auditor = Auditor("cells", 1.0, 0)
-    hand = Hand(
+    hand = StrategyInputs(
         N, lambda: np.full(N, 0.5), lambda: np.ones(N, np.uint8), auditor, np.random.default_rng(0), 40, 1.0,
-        terms=Terms(mechanism="cells", epsilon=1.0),
+        terms=PublicTerms(mechanism="cells", epsilon=1.0),
     )  # fmt: skip
     best.play(hand)
     # Ten cells of ten people; the size query is given up, too.

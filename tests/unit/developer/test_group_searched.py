@@ -14,8 +14,8 @@ from compliance.records.groups import Attribute, Grouped
 from developer.climbing import climbed
 from developer.groups import searched
 from developer.groups.decode import decode, told
-from developer.groups.searched import Asked, found
-from developer.groups.subsets import SUBSETS, Plan
+from developer.groups.searched import SearchBounds, found
+from developer.groups.subsets import SUBSETS, SubsetPlan
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.decimals import part_of
 from sim.games.groups.record import leakage
@@ -69,7 +69,7 @@ def test_a_climb_ends_near_the_top() -> None:
         assert 33 <= climbed(start, near, lambda number: -abs(number - 37)) <= 42
 
 
-def played(plan: Plan, epsilon: float, seed: int) -> float:
+def played(plan: SubsetPlan, epsilon: float, seed: int) -> float:
     """Play a plan against the service."""
     rng = np.random.default_rng(seed)
     cells = rng.choice(len(SHARES), PEOPLE, p=SHARES)
@@ -87,7 +87,7 @@ def played(plan: Plan, epsilon: float, seed: int) -> float:
     ],
 )
 def test_what_is_found_tells_more_than_what_was_given(epsilon: float, batches: int, models: int, gain: float) -> None:
-    asked = Asked(SHARES, PEOPLE, epsilon, batches, models)
+    asked = SearchBounds(SHARES, PEOPLE, epsilon, batches, models)
     plan = found(asked)
     assert plan != asked.given
     assert plan.batches <= batches
@@ -97,13 +97,13 @@ def test_what_is_found_tells_more_than_what_was_given(epsilon: float, batches: i
 
 
 def test_the_same_is_found_again_and_what_was_given_where_nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked(SHARES, 200, 3.0, 4, 4)
+    asked = SearchBounds(SHARES, 200, 3.0, 4, 4)
     plan = found(asked)
     found.cache_clear()
     assert found(asked) == plan
     # What takes too long to read is not tried.
-    assert searched._score(Plan("halves", 3000, 32), asked, 1, 0) == -math.inf
+    assert searched._score(SubsetPlan("halves", 3000, 32), asked, 1, 0) == -math.inf
     monkeypatch.setattr(searched, "_score", lambda *_, **__: 0.0)
     found.cache_clear()
-    assert found(asked) == asked.given == Plan("blocks", 16, 4)
+    assert found(asked) == asked.given == SubsetPlan("blocks", 16, 4)
     found.cache_clear()

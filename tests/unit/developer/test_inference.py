@@ -14,7 +14,7 @@ from developer.inference.play import train
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.learning import Ensemble
 from fairwall.learning.batches import Stream
-from fairwall.learning.defences import DEFENCES, Split
+from fairwall.learning.defences import DEFENCES, TrainingSplit
 from fairwall.wire.training import settings_of
 
 # Two of each, since a model with batches of a width of its own is trained beside a copy of itself.
@@ -44,11 +44,11 @@ def torch() -> object:
     return pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
-def people() -> Split:
+def people() -> TrainingSplit:
     rng = np.random.default_rng(0)
     groups = (rng.random((2, 300)) < 0.6).astype(np.uint8)
     features = rng.normal(size=(300, 4)) + groups[0][:, None]
-    return Split(features, (features[:, 0] + rng.normal(size=300) > 0.5).astype(np.uint8), groups)
+    return TrainingSplit(features, (features[:, 0] + rng.normal(size=300) > 0.5).astype(np.uint8), groups)
 
 
 def asked(defence: str) -> inference.Training:

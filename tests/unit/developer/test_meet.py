@@ -17,9 +17,9 @@ from developer.reveal.decode.meet import (
     members,
     subset_sums,
 )
-from developer.reveal.strategies import Hand
+from developer.reveal.strategies import StrategyInputs
 from developer.reveal.strategies import meet as strategy
-from developer.reveal.strategies.strategy import Terms
+from developer.reveal.strategies.strategy import PublicTerms
 from fairwall.laws.values import sums_over
 
 
@@ -184,9 +184,9 @@ class OneAnswer:
         return np.array([answer(row, self.a) + self.off for row in rows])
 
 
-def hand(scores: NDArray[np.float64], auditor: OneAnswer, terms: Terms) -> Hand:
+def hand(scores: NDArray[np.float64], auditor: OneAnswer, terms: PublicTerms) -> StrategyInputs:
     prior = np.arange(scores.size) % 2
-    return Hand(
+    return StrategyInputs(
         scores.size, lambda: scores, lambda: prior.astype(np.uint8), auditor, np.random.default_rng(0), 1, terms=terms
     )
 
@@ -194,14 +194,18 @@ def hand(scores: NDArray[np.float64], auditor: OneAnswer, terms: Terms) -> Hand:
 def test_the_strategy_reveals_everybody_by_one_question_about_h0() -> None:
     scores, a = population(60, 6, 0)
     auditor = OneAnswer(a)
-    reveal = strategy.play(hand(scores, auditor, Terms(n0=6)))
+    reveal = strategy.play(hand(scores, auditor, PublicTerms(n0=6)))
     assert (reveal.guess == a).all()
     assert reveal.targeted.all()
     assert auditor.asked == 1
 
 
 def test_without_an_exact_answer_the_prior_guess_stands() -> None:
-    for off, terms in ((1e-6, Terms(n0=6)), (0, Terms(n0=6, epsilon=1.0)), (0, Terms(n0=6, precision=3))):
+    for off, terms in (
+        (1e-6, PublicTerms(n0=6)),
+        (0, PublicTerms(n0=6, epsilon=1.0)),
+        (0, PublicTerms(n0=6, precision=3)),
+    ):
         scores, a = population(60, 6, 0)
         reveal = strategy.play(hand(scores, OneAnswer(a, off), terms))
         assert (reveal.guess == np.arange(60) % 2).all()
@@ -210,10 +214,10 @@ def test_without_an_exact_answer_the_prior_guess_stands() -> None:
 def test_a_size_that_is_not_public_takes_one_question_more() -> None:
     scores, a = population(60, 6, 0)
     auditor = OneAnswer(a)
-    assert (strategy.play(hand(scores, auditor, Terms())).guess == a).all()
+    assert (strategy.play(hand(scores, auditor, PublicTerms())).guess == a).all()
     assert auditor.asked == 2
 
 
 def test_where_too_many_are_to_be_searched_for_the_prior_guess_stands() -> None:
     scores, a = population(1000, 104, 0)
-    assert (strategy.play(hand(scores, OneAnswer(a), Terms(n0=104))).guess == np.arange(1000) % 2).all()
+    assert (strategy.play(hand(scores, OneAnswer(a), PublicTerms(n0=104))).guess == np.arange(1000) % 2).all()

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from developer.reveal.decode import best, ep, lstsq, mcmc, score
-from developer.reveal.decode.decoder import Decoder, Evidence
+from developer.reveal.decode.decoder import Decoder, DecoderInputs
 from developer.reveal.decode.ep import settled
 from developer.reveal.decode.likelihood import law_of, with_public_size
 from developer.reveal.strategies.best import fewest
-from developer.reveal.strategies.searched import Drawn
-from developer.reveal.strategies.strategy import Hand, Terms
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
+from developer.reveal.strategies.searched import SimulatedAuditor
+from developer.reveal.strategies.strategy import PublicTerms, StrategyInputs
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
 
 Rows = Callable[[np.random.Generator, int, int], NDArray[np.float64]]
 
@@ -41,30 +41,30 @@ def world(
     n0: int,
     m: int,
     seed: int,
-    noise: Law | None = None,
+    noise: NoiseDistribution | None = None,
     rows: Rows = coins,
-) -> tuple[Evidence, NDArray[np.bool_]]:
+) -> tuple[DecoderInputs, NDArray[np.bool_]]:
     rng = np.random.default_rng(seed)
     z = rng.permutation(n) < n0
     H = rows(rng, m, n)
     gaps = H @ np.where(z, -1 / n0, 1 / (n - n0))
     if noise is not None:
         gaps = gaps + noise.sample(rng, m)
-    return Evidence(H, gaps, n0, n - n0, noise, rng=np.random.default_rng(seed)), z
+    return DecoderInputs(H, gaps, n0, n - n0, noise, rng=np.random.default_rng(seed)), z
 
 
-def relaxed(evidence: Evidence, v: NDArray[np.float64]) -> NDArray[np.float64]:
+def relaxed(evidence: DecoderInputs, v: NDArray[np.float64]) -> NDArray[np.float64]:
     return (1 / evidence.n1 - v) / (1 / evidence.n0 + 1 / evidence.n1)
 
 
-def leakage(evidence: Evidence, v: NDArray[np.float64], z: NDArray[np.bool_]) -> float:
+def leakage(evidence: DecoderInputs, v: NDArray[np.float64], z: NDArray[np.bool_]) -> float:
     guess = relaxed(evidence, v) > 0.5
     return 50 * float(guess[z].mean() + (~guess[~z]).mean())
 
 
-def conceal_game(n: int, n0: int, m: int, epsilon: float, seed: int) -> tuple[Evidence, NDArray[np.bool_]]:
+def conceal_game(n: int, n0: int, m: int, epsilon: float, seed: int) -> tuple[DecoderInputs, NDArray[np.bool_]]:
     """Play with printed Conceal, the size query inside the budget and N0 not known."""
-    terms, batch, one = Terms(mechanism="conceal", epsilon=epsilon), epsilon * m / (m + 1), epsilon / (m + 1)
+    terms, batch, one = PublicTerms(mechanism="conceal", epsilon=epsilon), epsilon * m / (m + 1), epsilon / (m + 1)
     sizes = {"n0": n0, "n1": n - n0}
     evidence, z = world(n, n0, m, seed, law_of(terms, **sizes, queries=m, epsilon=batch))
     law = law_of(terms, **sizes, queries=1, epsilon=one)
@@ -120,7 +120,7 @@ def test_ep_beats_the_score_test_and_both_beat_chance() -> None:
 NOISES = [Laplace(0.1), Cauchy(0.05), Gaussian(0.15), Uniform(0.2)]
 
 
-def enumerated(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def enumerated(evidence: DecoderInputs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """All sets of n0 people, (sets, n), and their posterior probabilities."""
     n = evidence.rows.shape[1]
     sets = np.array([np.isin(np.arange(n), people) for people in itertools.combinations(range(n), evidence.n0)], float)
@@ -135,7 +135,7 @@ def enumerated(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 @pytest.mark.check
 @pytest.mark.parametrize("noise", [Laplace(0.1), Uniform(0.2)])
-def test_sampled_and_propagated_marginals_are_those_of_the_posterior(noise: Law) -> None:
+def test_sampled_and_propagated_marginals_are_those_of_the_posterior(noise: NoiseDistribution) -> None:
     off_ep, off_mcmc, off_prior = [], [], []
     for seed in range(2):
         evidence, _ = world(10, 3, 6, seed, noise)
@@ -152,20 +152,20 @@ def test_sampled_and_propagated_marginals_are_those_of_the_posterior(noise: Law)
 def test_z_is_at_even_odds() -> None:
     """With rows that say nothing all that is left is what features say, whatever the sizes."""
     llr = np.linspace(-3, 3, 20)
-    evidence = Evidence(np.zeros((3, 20)), np.zeros(3), 2, 18, Cauchy(0.1), llr)
+    evidence = DecoderInputs(np.zeros((3, 20)), np.zeros(3), 2, 18, Cauchy(0.1), llr)
     z = relaxed(evidence, score.decode(evidence))
     assert np.log(z / (1 - z)) == pytest.approx(llr)
     # Here the sum is known too: one number is added to everybody's log-odds, about.
     by_ep = relaxed(evidence, ep.decode(evidence))
     assert (np.diff(by_ep) > 0).all()
-    plain = Evidence(np.zeros((3, 20)), np.zeros(3), 2, 18, Cauchy(0.1))
+    plain = DecoderInputs(np.zeros((3, 20)), np.zeros(3), 2, 18, Cauchy(0.1))
     assert relaxed(plain, ep.decode(plain)) == pytest.approx(0.5, abs=0.1)
 
 
 def test_without_sizes_all_are_least_squares() -> None:
     for decoder in DECODERS:
         H = np.random.default_rng(0).random((5, 8))
-        evidence = Evidence(H, H.sum(axis=1), 0, 0)
+        evidence = DecoderInputs(H, H.sum(axis=1), 0, 0)
         assert DECODERS[decoder](evidence) == pytest.approx(lstsq.decode(evidence))
 
 
@@ -202,13 +202,13 @@ finite = st.floats(-1e300, 1e300)
     noise=st.sampled_from([None, Gaussian(0.0), *NOISES, Cauchy(1e-9), Uniform(1e-9), Laplace(1e6)]),
 )
 def test_no_answer_breaks_a_decoder(
-    data: st.DataObject, shape: tuple[int, int], decoder: str, noise: Law | None
+    data: st.DataObject, shape: tuple[int, int], decoder: str, noise: NoiseDistribution | None
 ) -> None:
     m, n = shape
     H = np.array(data.draw(st.lists(st.floats(0, 1), min_size=m * n, max_size=m * n))).reshape(m, n)
     gaps = np.array(data.draw(st.lists(st.one_of(st.floats(-1, 1), finite), min_size=m, max_size=m)))
     n0 = data.draw(st.integers(1, n - 1))
-    v = DECODERS[decoder](Evidence(H, gaps, n0, n - n0, noise))
+    v = DECODERS[decoder](DecoderInputs(H, gaps, n0, n - n0, noise))
     assert v.shape == (n,)
     assert np.isfinite(v).all()
 
@@ -223,10 +223,10 @@ def test_sums_are_read_with_the_public_size_whatever_they_were_divided_by() -> N
         sums = nu + n0 / 2
         return (rows.sum(axis=1) - sums) / (n - n0) - sums / n0
 
-    told, size = with_public_size(Terms(mechanism="counts", epsilon=1.0, n0=right), rows, gaps(9), 9)
+    told, size = with_public_size(PublicTerms(mechanism="counts", epsilon=1.0, n0=right), rows, gaps(9), 9)
     assert size == right
     assert told == pytest.approx(gaps(right))
-    same, size = with_public_size(Terms(mechanism="counts", epsilon=1.0), rows, gaps(9), 9)
+    same, size = with_public_size(PublicTerms(mechanism="counts", epsilon=1.0), rows, gaps(9), 9)
     assert size == 9
     assert (same == gaps(9)).all()
 
@@ -239,15 +239,15 @@ def test_as_many_are_asked_as_simulated_games_are_best_at(
     mechanism: str, epsilon: float, least: int, most: int
 ) -> None:
     """By 2,000 simulated games each, where noise hides much; else as many as there may be."""
-    hand = Hand(
+    hand = StrategyInputs(
         people=100,
         base=lambda: np.full(100, 0.5),
         prior=lambda: np.ones(100, np.uint8),
-        auditor=Drawn(lambda rows, *_: rows[:, 0], np.zeros(100, np.bool_), np.random.default_rng(0)),
+        auditor=SimulatedAuditor(lambda rows, *_: rows[:, 0], np.zeros(100, np.bool_), np.random.default_rng(0)),
         rng=np.random.default_rng(0),
         queries=40,
         perturbation=1.0,
-        terms=Terms(mechanism=mechanism, epsilon=epsilon, n0=10),
+        terms=PublicTerms(mechanism=mechanism, epsilon=epsilon, n0=10),
     )
     assert least <= fewest(hand) <= most
 
@@ -255,7 +255,7 @@ def test_as_many_are_asked_as_simulated_games_are_best_at(
 @pytest.mark.slow
 def test_tempered_chains_find_what_ep_does_not() -> None:
     """Printed Conceal at epsilon 1,000, m = 40: in 30 such games 97.7 against 89.9%."""
-    law = law_of(Terms(mechanism="conceal", epsilon=1000.0), n0=10, n1=90, queries=40, epsilon=1000.0)
+    law = law_of(PublicTerms(mechanism="conceal", epsilon=1000.0), n0=10, n1=90, queries=40, epsilon=1000.0)
     found: dict[str, list[float]] = {"ep": [], "mcmc": []}
     for seed in range(12):
         evidence, z = world(100, 10, 40, seed, law)

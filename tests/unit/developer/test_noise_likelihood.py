@@ -15,7 +15,7 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question, Release
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts, MechanismAnswer
 from compliance.mechanisms.randomized_response import ATTRIBUTES
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
@@ -30,9 +30,9 @@ from developer.reveal.decode.likelihood import (
     told_by_size,
 )
 from developer.reveal.strategies.sizes import alone
-from developer.reveal.strategies.strategy import Terms
+from developer.reveal.strategies.strategy import PublicTerms
 from fairwall.laws.cube import CubeNoise
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
 
 FALSE_ALARM = 1e-7
 N, N0 = 40, 10
@@ -53,16 +53,18 @@ def balanced(m: int, seed: int = 2) -> NDArray[np.float64]:
     return np.random.default_rng(seed).permuted(half, axis=1)
 
 
-def ask(mechanism: str, rows: NDArray[np.float64], epsilon: float, delta: float, facts: Facts = NO_FACTS) -> Release:
+def ask(
+    mechanism: str, rows: NDArray[np.float64], epsilon: float, delta: float, facts: Facts = NO_FACTS
+) -> MechanismAnswer:
     noise = Seeded(np.random.default_rng(3))
-    return MECHANISMS[mechanism].release(Question("sp", rows, RECORDS), facts, epsilon, delta, noise)
+    return MECHANISMS[mechanism].release(BatchQuestion("sp", rows, RECORDS), facts, epsilon, delta, noise)
 
 
 def gap(rows: NDArray[np.float64], n0: int = N0) -> NDArray[np.float64]:
     return rows @ np.where(A == 1, 1 / (N - n0), -1 / n0)
 
 
-def p_value(errors: NDArray[np.float64], law: Law, factor: float = 1.0) -> float:
+def p_value(errors: NDArray[np.float64], law: NoiseDistribution, factor: float = 1.0) -> float:
     return float(scipy.stats.kstest(errors, DISTRIBUTIONS[type(law)](law.scale * factor).cdf).pvalue)
 
 
@@ -78,7 +80,7 @@ def test_the_law_is_that_of_the_mechanism() -> None:
     ):
         m = 3000
         rows = np.random.default_rng(4).random((m, N))
-        law = law_of(Terms(mechanism=mechanism, delta=delta), n0=N0, n1=N1, queries=m, epsilon=epsilon)
+        law = law_of(PublicTerms(mechanism=mechanism, delta=delta), n0=N0, n1=N1, queries=m, epsilon=epsilon)
         assert law is not None
         errors = ask(mechanism, rows, epsilon, delta).values - gap(rows)
         assert p_value(errors, law) > FALSE_ALARM
@@ -92,7 +94,7 @@ def test_the_law_is_that_of_noisy_counts(mechanism: str, epsilon: float, delta: 
     bought = ask(mechanism, alone(N, 0)[None], 3.0, max(delta, 0.0)).facts
     answers = ask(mechanism, rows, epsilon, delta, bought).values
     n0 = int(bought["n0"][0])
-    law = law_of(Terms(mechanism=mechanism, delta=delta), n0=n0, n1=N - n0, queries=m, epsilon=epsilon)
+    law = law_of(PublicTerms(mechanism=mechanism, delta=delta), n0=n0, n1=N - n0, queries=m, epsilon=epsilon)
     assert law is not None
     # Not the sums that were moved to what is possible, 0 or all: with this little noise there are few.
     sums = (rows.sum(axis=1) / (N - n0) - answers) / (1 / n0 + 1 / (N - n0))
@@ -110,7 +112,7 @@ def test_a_first_batch_of_noisy_counts_buys_the_size_too(mechanism: str, epsilon
     m, rows = 3000, balanced(3000)
     bought = ask(mechanism, rows, epsilon, delta)
     n0 = int(bought.facts["n0"][0])
-    terms = Terms(mechanism=mechanism, delta=delta, n0=N0, first=True)
+    terms = PublicTerms(mechanism=mechanism, delta=delta, n0=N0, first=True)
     first, later = (
         law_of(one, n0=n0, n1=N - n0, queries=m, epsilon=epsilon) for one in (terms, replace(terms, first=False))
     )
@@ -126,7 +128,7 @@ def test_a_first_batch_of_noisy_counts_buys_the_size_too(mechanism: str, epsilon
 def test_who_knows_n0_finds_out_how_many_noisy_attributes_are_1(epsilon: float) -> None:
     rows = balanced(36)
     bought = ask("randomized-response", rows, epsilon, 0.0)
-    terms = Terms(mechanism="randomized-response", epsilon=epsilon, n0=N0, first=True)
+    terms = PublicTerms(mechanism="randomized-response", epsilon=epsilon, n0=N0, first=True)
     evidence = settled(terms, None, rows, bought.values, size_epsilon=0.0, epsilon=epsilon)
     noisy = bought.facts[ATTRIBUTES]
     assert (evidence.n0, evidence.n1) == (N - noisy.sum(), noisy.sum())
@@ -134,7 +136,7 @@ def test_who_knows_n0_finds_out_how_many_noisy_attributes_are_1(epsilon: float) 
 
 def test_sizes_are_public_or_asked_for() -> None:
     with pytest.raises(ValueError, match="public or asked for"):
-        told_by_size(Terms(), None, N, math.inf)
+        told_by_size(PublicTerms(), None, N, math.inf)
 
 
 def test_randomized_response_is_exact_about_noisy_attributes() -> None:
@@ -153,25 +155,25 @@ def test_randomized_response_is_exact_about_noisy_attributes() -> None:
 def test_no_noise_has_no_law() -> None:
     for mechanism in ("exact", "randomized-response", "recommended"):
         about = {"n0": N0, "n1": N1, "queries": 5}
-        assert law_of(Terms(mechanism=mechanism), **about, epsilon=10.0) is None
-        assert law_of(Terms(mechanism="laplace"), **about, epsilon=math.inf) is None
-        assert law_of(Terms(mechanism=mechanism, precision=3), **about, epsilon=10.0) == Uniform(0.0005)
-        assert law_of(Terms(mechanism="laplace", precision=3), **about, epsilon=10.0) == law_of(
-            Terms(mechanism="laplace"), **about, epsilon=10.0
+        assert law_of(PublicTerms(mechanism=mechanism), **about, epsilon=10.0) is None
+        assert law_of(PublicTerms(mechanism="laplace"), **about, epsilon=math.inf) is None
+        assert law_of(PublicTerms(mechanism=mechanism, precision=3), **about, epsilon=10.0) == Uniform(0.0005)
+        assert law_of(PublicTerms(mechanism="laplace", precision=3), **about, epsilon=10.0) == law_of(
+            PublicTerms(mechanism="laplace"), **about, epsilon=10.0
         )
 
 
 def test_every_mechanism_and_metric_has_an_answer() -> None:
     for metric in ("abs_sp", "eodds_sum", "ppv"):
         for mechanism in MECHANISMS:
-            terms = Terms(metric=metric, mechanism=mechanism, delta=1e-5)
+            terms = PublicTerms(metric=metric, mechanism=mechanism, delta=1e-5)
             law = law_of(terms, n0=N0, n1=N1, queries=5, epsilon=0.5)
             assert law is None or law.scale > 0
 
 
 def test_an_unknown_mechanism_has_none() -> None:
     with pytest.raises(ValueError, match="unknown mechanism"):
-        law_of(Terms(mechanism="hope"), n0=N0, n1=N1, queries=5, epsilon=0.5)
+        law_of(PublicTerms(mechanism="hope"), n0=N0, n1=N1, queries=5, epsilon=0.5)
 
 
 def test_smeared_densities_and_their_slopes() -> None:
@@ -232,12 +234,12 @@ def test_the_law_is_that_of_a_cube(first: bool) -> None:
     rows = np.vstack([scores, np.full((1, N), 0.3), 1 - scores[:1]])
     noise = Seeded(np.random.default_rng(3))
     rows[1] = 0.4 + rows[1] / 5
-    question, errors, epsilon = Question("sp", rows, RECORDS), [], 200.0
+    question, errors, epsilon = BatchQuestion("sp", rows, RECORDS), [], 200.0
     bought = ask("cube", alone(N, 0)[None], 30.0, 0.0).facts
     for _ in range(400):
         answer = MECHANISMS["cube"].release(question, NO_FACTS if first else bought, epsilon, 0.0, noise)
         n0 = round(float((answer.facts if first else bought)["n0"][0]))
-        terms = Terms(mechanism="cube", first=first)
+        terms = PublicTerms(mechanism="cube", first=first)
         seen = settled(terms, 0.0, rows, answer.values, size_epsilon=1.0, epsilon=epsilon)
         assert (seen.n0, seen.rows.shape) == (n0, (12, N))
         assert isinstance(seen.noise, CubeNoise)
@@ -265,14 +267,14 @@ def test_uniform_is_a_law() -> None:
 def test_an_exact_size_query_tells_the_size() -> None:
     for n0 in (1, 20, 39):
         for answer in (1 / (N - n0), -1 / n0):
-            told = told_by_size(Terms(), answer, N, math.inf)
+            told = told_by_size(PublicTerms(), answer, N, math.inf)
             assert int(np.argmax(told)) + 1 == n0
-            settled_ = settled(Terms(), answer, np.eye(N), np.zeros(N), size_epsilon=math.inf, epsilon=math.inf)
+            settled_ = settled(PublicTerms(), answer, np.eye(N), np.zeros(N), size_epsilon=math.inf, epsilon=math.inf)
             assert (settled_.n0, settled_.noise) == (n0, None)
 
 
 def test_a_public_size_is_believed() -> None:
-    terms = Terms(mechanism="conceal", epsilon=10.0, n0=12)
+    terms = PublicTerms(mechanism="conceal", epsilon=10.0, n0=12)
     told = told_by_size(terms, 5.0, N, 1.0)
     assert size_weights(terms, told, np.eye(N), np.zeros(N), 9.0).tolist() == [float(k == 12) for k in range(1, N)]
 
@@ -285,7 +287,7 @@ def test_the_size_prior_is_a_distribution_over_the_public_range() -> None:
 
 def test_sizes_are_weighed_by_the_spread_of_answers() -> None:
     """Right sizes get more weight than wrong ones, on average: the mean log-weight of the truth beats the prior's."""
-    terms, rng, gained = Terms(mechanism="conceal", epsilon=1e4), np.random.default_rng(6), []
+    terms, rng, gained = PublicTerms(mechanism="conceal", epsilon=1e4), np.random.default_rng(6), []
     for _ in range(30):
         rows = rng.integers(0, 2, (40, N)).astype(np.float64)
         law = law_of(terms, n0=N0, n1=N1, queries=40, epsilon=1e4)

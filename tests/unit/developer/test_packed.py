@@ -11,16 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from compliance.records.metrics import GroupSums, gaps
+from compliance.records.metrics import MetricSums, gaps
 from developer.reveal.strategies import precision as how
 from developer.reveal.strategies import splitting, sums, superincreasing
 from developer.reveal.strategies.splitting import TAIL, count_law, count_range, subset_code
-from developer.reveal.strategies.strategy import Hand, Reveal, Terms
+from developer.reveal.strategies.strategy import PublicTerms, Reveal, StrategyInputs
 from developer.reveal.strategies.sums import answers_needed
 from fairwall.laws.precision import Precision, written_down
 from fairwall.laws.values import sums_over
 
-PLAYS: dict[str, Callable[[Hand], Reveal]] = {"packed": superincreasing.play, "splitting": splitting.play}
+PLAYS: dict[str, Callable[[StrategyInputs], Reveal]] = {"packed": superincreasing.play, "splitting": splitting.play}
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Service:
         assert rows.max() <= 1
         assert self.perturbation >= 1 or np.abs(rows - self.base).max() <= self.perturbation
         one, zero = self.a == 1, self.a == 0
-        groups = GroupSums(sums_over(one, rows), sums_over(zero, rows), int(one.sum()), int(zero.sum()))
+        groups = MetricSums(sums_over(one, rows), sums_over(zero, rows), int(one.sum()), int(zero.sum()))
         return written_down(gaps(self.metric, [groups]), self.precision)
 
 
@@ -70,7 +70,9 @@ def everybody(n: int) -> Iterator[NDArray[np.uint8]]:
             yield np.array(bits, np.uint8)
 
 
-def hand_for(service: object, base: NDArray[np.float64], terms: Terms, seed: int, **changes: object) -> Hand:
+def hand_for(
+    service: object, base: NDArray[np.float64], terms: PublicTerms, seed: int, **changes: object
+) -> StrategyInputs:
     n = base.size
     whole = {
         "people": n,
@@ -82,7 +84,7 @@ def hand_for(service: object, base: NDArray[np.float64], terms: Terms, seed: int
         "perturbation": 1.0,
         "terms": terms,
     }
-    return Hand(**(whole | changes))
+    return StrategyInputs(**(whole | changes))
 
 
 def right(
@@ -100,7 +102,7 @@ def right(
     """Play; say whether all are right, for absolute gaps up to polarity, and how many answers it took."""
     base = logistic(a.size, seed) if base is None else base
     service = Service(a, base, b, metric, precision)
-    terms = Terms(metric=metric, precision=precision if told else None, n0=n0)
+    terms = PublicTerms(metric=metric, precision=precision if told else None, n0=n0)
     reveal = PLAYS[name](hand_for(service, base, terms, seed, perturbation=b))
     exact = bool((reveal.guess == a).all())
     if metric.startswith("abs_"):
@@ -266,7 +268,7 @@ class Noise:
 @given(data=st.data(), n=st.integers(1, 15), seed=st.integers(0, 10**6))
 def test_no_answer_breaks_them(name: str, data: st.DataObject, n: int, seed: int) -> None:
     base = data.draw(st.lists(st.floats(0, 1), min_size=n, max_size=n).map(np.array), label="h0")
-    terms = Terms(
+    terms = PublicTerms(
         metric=data.draw(st.sampled_from(["sp", "abs_sp", "eodds_max"]), label="metric"),
         precision=data.draw(st.sampled_from([None, "float64", "float32", 0, 4, 15]), label="precision"),
         n0=data.draw(st.sampled_from([None, 1]), label="n0"),
@@ -285,7 +287,7 @@ def test_queries_are_the_most_there_may_be(name: str) -> None:
     for m in (1, 4, 9):
         a, base = population(1000, 104, 0), logistic(1000, 0)
         service = Service(a, base)
-        reveal = PLAYS[name](hand_for(service, base, Terms(), 0, queries=m))
+        reveal = PLAYS[name](hand_for(service, base, PublicTerms(), 0, queries=m))
         assert service.asked == m
         found.append(50 * float((reveal.guess[a == 1] == 1).mean() + (reveal.guess[a == 0] == 0).mean()))
     assert found == sorted(found)
@@ -299,7 +301,7 @@ def test_h0_is_not_waited_for_where_rows_are_free() -> None:
         raise AssertionError
 
     for play in PLAYS.values():
-        hand = hand_for(Service(a, logistic(100, 0)), logistic(100, 0), Terms(), 0)
+        hand = hand_for(Service(a, logistic(100, 0)), logistic(100, 0), PublicTerms(), 0)
         assert (play(replace(hand, base=base)).guess == a).all()
 
 

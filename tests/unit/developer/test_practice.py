@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from developer.training import Budget, Network, People
-from developer.training.groups import GroupSums, held_sums
+from developer.training import Network, TrainingBudget, TrainingSet
+from developer.training.groups import GroupAdder, held_sums
 from developer.training.practice import (
     PRACTICES,
+    PracticeTask,
     Practised,
-    Task,
     descent,
     fair_representation,
     histogram,
@@ -34,25 +34,25 @@ from fairwall.learning.ensemble import Ensemble, constant
 from fairwall.learning.private import Private, epsilon_spent
 from fairwall.learning.training import Recipe
 
-BUDGET = Budget(3.0, 1e-5)
+BUDGET = TrainingBudget(3.0, 1e-5)
 SETTINGS = Network(Recipe((4,), 4, 120, 2e-2), tellings=1)
 SEEDED = [name for name in PRACTICES if name != "synthetic"]
 COLUMNS = ("age", "job=a", "job=b", "job=c")
 
 
-def people(n: int = 600, seed: int = 0) -> tuple[People, NDArray[np.uint8]]:
+def people(n: int = 600, seed: int = 0) -> tuple[TrainingSet, NDArray[np.uint8]]:
     """Rows whose group shifts the first feature and the label."""
     rng = np.random.default_rng(seed)
     group = (rng.random(n) < 0.6).astype(np.uint8)
     age = rng.normal(size=n) + 1.5 * group
     features = np.column_stack([age, np.eye(3)[rng.integers(0, 3, n)]])
-    return People(features, (age + 0.5 * rng.normal(size=n) > 1).astype(np.uint8)), group
+    return TrainingSet(features, (age + 0.5 * rng.normal(size=n) > 1).astype(np.uint8)), group
 
 
-def task(seed: int = 0, **other: Any) -> Task:
+def task(seed: int = 0, **other: Any) -> PracticeTask:
     table, group = people()
     public = people(200, 9)[0] if other.pop("public", False) else None
-    return replace(Task(table, seed, BUDGET, SETTINGS, group, public, columns=COLUMNS), **other)
+    return replace(PracticeTask(table, seed, BUDGET, SETTINGS, group, public, columns=COLUMNS), **other)
 
 
 def practised(name: str, seed: int = 0) -> Practised:
@@ -82,7 +82,7 @@ def _quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 class Done:
     """What a practice really did to private rows."""
 
-    private: People
+    private: TrainingSet
     steps: list[tuple[Private, Batches, int, int]] = field(default_factory=list)
     releases: list[float] = field(default_factory=list)
 
@@ -112,7 +112,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[Done]:
         watched.releases.append(multiplier)
         return tell(counts, multiplier, rng)
 
-    def sums_held(protected: Any, multiplier: float, rng: Any) -> GroupSums:
+    def sums_held(protected: Any, multiplier: float, rng: Any) -> GroupAdder:
         sums = ask(protected, multiplier, rng)
 
         def told(rows: Any) -> Any:
@@ -286,7 +286,7 @@ def test_a_record_moves_the_sums_by_the_square_root_of_2() -> None:
     assert reach(uncut, features, groups) > 2
 
 
-def counted(given: Task, monkeypatch: pytest.MonkeyPatch, groups: bool = True) -> histogram.Counted:
+def counted(given: PracticeTask, monkeypatch: pytest.MonkeyPatch, groups: bool = True) -> histogram.ScoreHistogram:
     """Count the scores of a network that is known."""
     monkeypatch.setattr(descent, "fit", lambda features, *_, **__: constant(features.shape[1], [1]))
     return histogram.train_and_count(given, given.protected if groups else None)
@@ -315,11 +315,11 @@ def test_counts_that_cost_nothing_do_not_move_with_private_rows(monkeypatch: pyt
     assert len(counted(replace(free, public_protected=None), monkeypatch, groups=False).steps) == 1
 
 
-def moved(given: Task, monkeypatch: pytest.MonkeyPatch, called_public: bool = False) -> bool:
+def moved(given: PracticeTask, monkeypatch: pytest.MonkeyPatch, called_public: bool = False) -> bool:
     """Tell whether any of three records moves counts, without a step for them."""
     found = []
     for kept in (slice(None), *(np.arange(600) != left_out for left_out in range(3))):
-        table = People(given.people.features[kept], given.people.labels[kept])
+        table = TrainingSet(given.people.features[kept], given.people.labels[kept])
         assert given.protected is not None
         group = given.protected[kept]
         now = replace(given, people=table, protected=group)
@@ -375,7 +375,7 @@ def test_a_fair_representation_makes_the_groups_means_equal_without_holding_them
         asked_of.append(float(np.linalg.norm(rows, axis=1).max()))
         return held_sums(group, 0.0, np.random.default_rng(0)).ask(rows)
 
-    sums = GroupSums(ask, 5.0)
+    sums = GroupAdder(ask, 5.0)
     made = PRACTICES["fair-representation"].train(task(protected=None, sums=sums))
     (longest,) = asked_of
     assert longest <= 1 + 1e-12
@@ -392,7 +392,7 @@ def test_a_fair_representation_makes_the_groups_means_equal_without_holding_them
 def test_what_cannot_be_practised_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     from developer.training.practice import synthetic, thresholds
 
-    wider = People(np.zeros((2, 9)), np.array([0, 1], np.uint8))
+    wider = TrainingSet(np.zeros((2, 9)), np.array([0, 1], np.uint8))
     cases: list[tuple[str, Callable[[], object]]] = [
         *(
             ("the group of every row", lambda name=name: PRACTICES[name].train(task(protected=None)))  # type: ignore[misc]
@@ -404,8 +404,8 @@ def test_what_cannot_be_practised_is_refused_in_one_line(monkeypatch: pytest.Mon
         ),
         ("needs public rows", lambda: PRACTICES["public-pretraining"].train(task())),
         ("other features", lambda: PRACTICES["public-pretraining"].train(replace(task(), public=wider))),
-        ("epsilon = 1e-05: no noise", lambda: PRACTICES["plain"].train(task(budget=Budget(1e-5)))),
-        ("delta = 0: a private network", lambda: PRACTICES["plain"].train(task(budget=Budget(1.0, 0.0)))),
+        ("epsilon = 1e-05: no noise", lambda: PRACTICES["plain"].train(task(budget=TrainingBudget(1e-5)))),
+        ("delta = 0: a private network", lambda: PRACTICES["plain"].train(task(budget=TrainingBudget(1.0, 0.0)))),
         ("row that is decided", lambda: practised("thresholds").model.decisions(people()[0].features)),
         ("row that is decided", lambda: practised("calibration").model.decisions(people()[0].features)),
     ]
@@ -424,7 +424,7 @@ def refused(says: str, case: Callable[[], object]) -> None:
     assert "\n" not in str(line.value)
 
 
-def _of_one() -> Task:
+def _of_one() -> PracticeTask:
     return task(protected=np.zeros(600, np.uint8))
 
 
@@ -444,23 +444,23 @@ def test_features_are_coded_by_column_and_back() -> None:
 
 
 def test_the_concentrated_budget_is_the_one_that_is_stated() -> None:
-    from developer.training import Spent
+    from developer.training import TrainingPromise
     from developer.training.practice.synthetic import concentrated
 
     for epsilon, delta in ((0.05, 5e-6), (3.0, 1e-3)):
-        rho = concentrated(Spent(epsilon, delta))
+        rho = concentrated(TrainingPromise(epsilon, delta))
         assert rho + 2 * math.sqrt(rho * math.log(1 / delta)) == pytest.approx(epsilon)
 
 
 @pytest.mark.slow
 def test_synthetic_rows_are_like_the_disadvantaged_groups_and_paid_for(done: Done) -> None:
     pytest.importorskip("mbi", reason="OpenDP's extra for synthetic rows is not installed")
-    from developer.training import Spent
+    from developer.training import TrainingPromise
     from developer.training.practice.synthetic import columns_of, synthesise
 
     table, group = people()
     rows = table.features[group == 0], table.labels[group == 0]
-    made = synthesise(*rows, columns_of(COLUMNS, 4), Spent(50.0, 1e-5))
+    made = synthesise(*rows, columns_of(COLUMNS, 4), TrainingPromise(50.0, 1e-5))
     assert made is not None
     features, labels = made
     assert abs(len(labels) - (group == 0).sum()) < 20
@@ -479,7 +479,7 @@ def test_synthetic_rows_are_like_the_disadvantaged_groups_and_paid_for(done: Don
 
 @pytest.mark.slow
 def test_a_search_that_fails_is_one_line() -> None:
-    refused("epsilon = 1e-05: no noise", lambda: PRACTICES["plain"].train(task(budget=Budget(1e-5))))
+    refused("epsilon = 1e-05: no noise", lambda: PRACTICES["plain"].train(task(budget=TrainingBudget(1e-5))))
 
 
 @pytest.mark.slow

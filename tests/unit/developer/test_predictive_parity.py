@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.records.people import Records
 from developer.reveal.strategies.predictive_parity import play
-from developer.reveal.strategies.strategy import Hand, Reveal
+from developer.reveal.strategies.strategy import Reveal, StrategyInputs
 
 Bits = NDArray[np.uint8]
 
@@ -27,7 +27,7 @@ class Precision:
 
     def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         self.asked += len(rows)
-        return Question("ppv", rows, self._records).gaps()
+        return BatchQuestion("ppv", rows, self._records).gaps()
 
 
 def population(n: int, n0: int, positive: int, seed: int) -> tuple[Bits, Bits]:
@@ -48,7 +48,7 @@ def revealed(auditor: Precision, y: Bits, seed: int = 0, **changes: object) -> R
         "people": y.size, "base": lambda: scores, "prior": lambda: np.ones(y.size, np.uint8), "auditor": auditor,
         "rng": rng, "queries": 10_000, "perturbation": 1.0, "labels": y,
     }  # fmt: skip
-    return play(Hand(**(whole | changes)))  # type: ignore[arg-type]
+    return play(StrategyInputs(**(whole | changes)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n", [2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 5, 6))])

@@ -14,7 +14,7 @@ from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from developer.reveal import play as developer
-from developer.reveal.strategies import STRATEGIES, Hand, Reveal, Strategy
+from developer.reveal.strategies import STRATEGIES, Reveal, Strategy, StrategyInputs
 from developer.reveal.strategies.sizes import ask_sizes
 from developer.reveal.strategies.strategy import everyone
 from fairwall.game.v1 import reveal_service_pb2 as game
@@ -153,7 +153,7 @@ def test_so_it_is_under_noise(name: str, mechanism: str) -> None:
 
 
 def test_a_strategy_that_asks_all_the_same_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    def insistent(hand: Hand) -> Reveal:
+    def insistent(hand: StrategyInputs) -> Reveal:
         ask_sizes(hand.auditor, hand.people)
         return everyone(hand.prior() == 1)
 

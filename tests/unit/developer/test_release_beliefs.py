@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.mechanisms.local import PROTOCOLS, seeded
-from developer.release.beliefs import Beliefs, believe, from_everything, from_release
+from developer.release.beliefs import AttributeGuesses, believe, from_everything, from_release
 from fairwall.game.v1 import referee_service_pb2 as game
 
 PEOPLE = 4000
@@ -25,7 +25,7 @@ def terms(epsilon: float, own: float) -> game.ReleaseTerms:
 
 def believed(
     epsilon: float, age: NDArray[np.uint8], group: NDArray[np.uint8], x: NDArray[np.float64], own: float = 0.5
-) -> Beliefs:
+) -> AttributeGuesses:
     """Release both columns, the protected one at its own part of epsilon, and guess."""
 
     def released(values: NDArray[np.uint8], domain: int, share: float) -> NDArray[Any]:
@@ -35,7 +35,7 @@ def believed(
     return believe(terms(epsilon, own), x[:, None], np.zeros(PEOPLE, np.uint8), encoded)
 
 
-def right(beliefs: Beliefs, group: NDArray[np.uint8]) -> tuple[float, float]:
+def right(beliefs: AttributeGuesses, group: NDArray[np.uint8]) -> tuple[float, float]:
     return float((beliefs.from_release == group).mean()), float((beliefs.from_everything == group).mean())
 
 

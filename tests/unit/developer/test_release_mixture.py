@@ -6,26 +6,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from developer.release.beliefs import Beliefs, believe
+from developer.release.beliefs import AttributeGuesses, believe
 from developer.release.mixture import ANSWERED_BY, from_mixture, tossed
 from fairwall.game.v1 import referee_service_pb2 as game
 
 PEOPLE, QUERIES = 120, 20
 
 
-def guessed(mechanism: str, epsilon: float, group: NDArray[np.uint8], believed: Beliefs) -> NDArray[np.uint8]:
+def guessed(mechanism: str, epsilon: float, group: NDArray[np.uint8], believed: AttributeGuesses) -> NDArray[np.uint8]:
     rows = tossed(PEOPLE, QUERIES, 5)
-    question = Question("sp", rows, Records(np.zeros_like(group), group, ("sp",)))
+    question = BatchQuestion("sp", rows, Records(np.zeros_like(group), group, ("sp",)))
     noise = Seeded(np.random.default_rng(6))
     answers = MECHANISMS[mechanism].release(question, NO_FACTS, epsilon, 0.0, noise).values
     asked = game.QueryTerms(queries=QUERIES, mechanism=mechanism, epsilon=epsilon)
     return from_mixture(asked, believed, rows, answers)
 
 
-def told(epsilon: float, seed: int) -> tuple[NDArray[np.uint8], Beliefs]:
+def told(epsilon: float, seed: int) -> tuple[NDArray[np.uint8], AttributeGuesses]:
     """Release groups of which 70% are advantaged by randomised response, and believe it."""
     rng = np.random.default_rng(seed)
     group = (rng.random(PEOPLE) < 0.7).astype(np.uint8)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from developer.release import searched
-from developer.release.beliefs import Beliefs, believe
+from developer.release.beliefs import AttributeGuesses, believe
 from developer.release.mixture import from_mixture, tossed
 from developer.reveal.decode.likelihood import counts_size
 from fairwall.game.v1 import referee_service_pb2 as game
@@ -19,7 +19,7 @@ from fairwall.laws.counts import laplace_scales
 PEOPLE = 100
 
 
-def nothing_released() -> Beliefs:
+def nothing_released() -> AttributeGuesses:
     terms = game.ReleaseTerms(protocol="grr", columns=[game.SensitiveColumn(domain=2, share=1.0, groups=True)])
     return believe(terms, np.zeros((PEOPLE, 1)), np.zeros(PEOPLE, np.uint8), None)
 
@@ -35,7 +35,7 @@ def test_fewer_queries_are_asked_where_they_tell_more() -> None:
         group, right = (rng.random(PEOPLE) < 0.6).astype(np.uint8), {}
         for queries in (100, number):
             rows = tossed(PEOPLE, queries, rng)
-            question = Question("sp", rows, Records(np.zeros_like(group), group, ("sp",)))
+            question = BatchQuestion("sp", rows, Records(np.zeros_like(group), group, ("sp",)))
             answers = MECHANISMS["counts"].release(question, NO_FACTS, asked.epsilon, 0.0, Seeded(rng)).values
             right[queries] = float((from_mixture(asked, believed, rows, answers) == group).mean())
         gains.append(right[number] - right[100])
@@ -59,7 +59,7 @@ def test_answers_are_simulated_as_they_are_given(mechanism: str) -> None:
     rng, epsilon = np.random.default_rng(3), 2.0
     z, rows = np.arange(PEOPLE) < 40, tossed(PEOPLE, 25, 4)
     asked = game.QueryTerms(queries=25, mechanism=mechanism, epsilon=epsilon)
-    question = Question("sp", rows, Records(np.zeros(PEOPLE, np.uint8), (~z).astype(np.uint8), ("sp",)))
+    question = BatchQuestion("sp", rows, Records(np.zeros(PEOPLE, np.uint8), (~z).astype(np.uint8), ("sp",)))
     simulated = np.array([searched._answered(asked, z, rows, rng) for _ in range(300)])
     given = np.array(
         [MECHANISMS[mechanism].release(question, NO_FACTS, epsilon, 0.0, Seeded(rng)).values for _ in range(300)]

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from developer.reveal.decode import DECODERS, Evidence
-from developer.reveal.strategies import STRATEGIES, Hand, Reveal, Terms
+from developer.reveal.decode import DECODERS, DecoderInputs
+from developer.reveal.strategies import STRATEGIES, PublicTerms, Reveal, StrategyInputs
 from developer.reveal.strategies.compressed import decide
 from developer.reveal.strategies.sizes import group_sizes
 from fairwall.laws.noise import Laplace
@@ -57,7 +57,7 @@ def skewed(n: int, seed: int = 0) -> NDArray[np.float64]:
     return np.random.default_rng(seed).beta(0.5, 2, n)
 
 
-def hand(auditor: object, scores: NDArray[np.float64], queries: int, **changes: object) -> Hand:
+def hand(auditor: object, scores: NDArray[np.float64], queries: int, **changes: object) -> StrategyInputs:
     n = scores.size
     whole = {
         "people": n,
@@ -67,7 +67,7 @@ def hand(auditor: object, scores: NDArray[np.float64], queries: int, **changes: 
         "rng": np.random.default_rng(7),
         "queries": queries,
     }
-    return Hand(**(whole | changes))
+    return StrategyInputs(**(whole | changes))
 
 
 def population(n: int, n0: int, seed: int) -> NDArray[np.uint8]:
@@ -276,9 +276,9 @@ def test_no_probability_is_beyond_what_epsilon_allows(decoder: str) -> None:
     n, n0, epsilon = 40, 9, 1.0
     a = population(n, n0, 3)
     rows = np.random.default_rng(4).integers(0, 2, (30, n)).astype(np.float64)
-    terms = Terms(mechanism="counts", epsilon=epsilon, n0=n0)
+    terms = PublicTerms(mechanism="counts", epsilon=epsilon, n0=n0)
     own = hand(LinearAuditor(a), skewed(n), 30, terms=terms, decode=DECODERS[decoder])
-    evidence = Evidence(rows, LinearAuditor(a).gaps(rows), n0, n - n0, Laplace(0.01), rng=own.rng)
+    evidence = DecoderInputs(rows, LinearAuditor(a).gaps(rows), n0, n - n0, Laplace(0.01), rng=own.rng)
     reveal = decide(own, evidence)
     assert reveal.confidence is not None
     odds = np.log(reveal.confidence / (1 - reveal.confidence))

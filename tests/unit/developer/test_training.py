@@ -9,16 +9,26 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from developer.training import MODELS, Budget, GroupRates, Groups, Network, People, Regression, network, train
+from developer.training import (
+    MODELS,
+    GroupAccess,
+    GroupRates,
+    Network,
+    Regression,
+    TrainingBudget,
+    TrainingSet,
+    network,
+    train,
+)
 from fairwall.errors import UserError
 from fairwall.learning.ensemble import constant
 from fairwall.learning.training import Recipe, _Training
 
-Table = tuple[People, NDArray[np.uint8]]
+Table = tuple[TrainingSet, NDArray[np.uint8]]
 
 NETWORK = Network(Recipe((8,), 100, 200, 1e-2), tellings=10)
 FAIR = replace(NETWORK, strength=10.0)
-BUDGET = Budget(5.0, 1e-5)
+BUDGET = TrainingBudget(5.0, 1e-5)
 NOISE = 1.75
 """Enough for the budget, in the private networks; that the search finds such a one is a slow test."""
 SMALL: dict[str, Network | Regression] = {
@@ -41,7 +51,7 @@ def people(n: int = 1600, seed: int = 0) -> Table:
     features = rng.normal(size=(n, 4))
     features[:, 0] += 1.5 * group
     labels = (features[:, 0] + features[:, 1] + 0.5 * rng.normal(size=n) > 1).astype(np.uint8)
-    return People(features, labels), group
+    return TrainingSet(features, labels), group
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +142,7 @@ def test_a_network_asks_for_what_it_is_told_and_no_more(monkeypatch: pytest.Monk
     monkeypatch.setattr(network, "epsilon_spent", lambda *args: accounted.append((args[3], args[4])) or 1.0)
     settings = Network(Recipe((8,), 50, 200, 1e-2), 2.0, tellings=9, budget=BUDGET)
     table, group = people()
-    network.train(table, settings, 0, Groups(group.astype(np.float64), rates, 0.02))
+    network.train(table, settings, 0, GroupAccess(group.astype(np.float64), rates, 0.02))
     # Every 6 of 50 steps: 9 tellings, the last for 2 steps.
     assert (steps, asked) == (50, 9)
     # The steps alone, to say what they cost by themselves, and with what was told.
@@ -143,7 +153,7 @@ def test_a_row_in_between_the_groups_is_pulled_by_what_is_told_alone() -> None:
     """Who does not hold the attribute gives memberships in between; half a member of each equal group has no pull."""
     table, _ = people()
     told = GroupRates((0.5, 0.5), (0.1, 0.7))
-    half = Groups(np.full(1600, 0.5), lambda _: told)
+    half = GroupAccess(np.full(1600, 0.5), lambda _: told)
     pulled, free = network.train(table, FAIR, 0, half), network.train(table, NETWORK, 0)
     assert np.array_equal(pulled.scores(table.features), free.scores(table.features))
 
@@ -166,13 +176,13 @@ def test_rates_are_exact_without_noise_and_within_it_otherwise() -> None:
 def test_what_cannot_be_trained_is_refused_in_one_line() -> None:
     table, _ = people(50)
     cases: list[tuple[str, Callable[[], object]]] = [
-        ("the target is the same", lambda: People(table.features, np.ones(50, np.uint8))),
-        ("epsilon = 0: ", lambda: Budget(0.0)),
-        ("epsilon = -1: ", lambda: Budget(-1.0)),
-        ("epsilon = nan: ", lambda: Budget(float("nan"))),
-        ("delta = 1: ", lambda: Budget(1.0, 1.0)),
-        ("statistics = 0: ", lambda: Budget(1.0, 1e-5, 0.0)),
-        ("delta = 0: a private network", lambda: replace(NETWORK, budget=Budget(1.0, 0.0))),
+        ("the target is the same", lambda: TrainingSet(table.features, np.ones(50, np.uint8))),
+        ("epsilon = 0: ", lambda: TrainingBudget(0.0)),
+        ("epsilon = -1: ", lambda: TrainingBudget(-1.0)),
+        ("epsilon = nan: ", lambda: TrainingBudget(float("nan"))),
+        ("delta = 1: ", lambda: TrainingBudget(1.0, 1.0)),
+        ("statistics = 0: ", lambda: TrainingBudget(1.0, 1e-5, 0.0)),
+        ("delta = 0: a private network", lambda: replace(NETWORK, budget=TrainingBudget(1.0, 0.0))),
         *((says, case) for name in FAIR_NAMES for says, case in _without_groups(SMALL[name], table)),
     ]
     for says, case in cases:
@@ -182,7 +192,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line() -> None:
         assert "\n" not in str(refused.value)
 
 
-def _without_groups(settings: Network | Regression, table: People) -> list[tuple[str, Callable[[], object]]]:
+def _without_groups(settings: Network | Regression, table: TrainingSet) -> list[tuple[str, Callable[[], object]]]:
     n = len(table.labels)
     return [
         ("the group of every row", lambda: train(table, settings, 0)),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from developer.training import Budget, Network, People, Regression, Trained, objective, regression, train
+from developer.training import Network, Regression, Trained, TrainingBudget, TrainingSet, objective, regression, train
 from developer.training.objective import ROW_NORM, minimum, perturbation, ridge
 from fairwall.learning import training as module
 from fairwall.learning.backend import pytorch
@@ -140,10 +140,12 @@ def test_the_length_of_a_row_does_not_reach_a_private_regression(monkeypatch: py
     longer = features * rng.uniform(0.1, 1000, (80, 1))
 
     def difference(settings: Regression) -> float:
-        one, other = (train(People(rows, labels), settings, 0, group.astype(np.uint8)) for rows in (features, longer))
+        one, other = (
+            train(TrainingSet(rows, labels), settings, 0, group.astype(np.uint8)) for rows in (features, longer)
+        )
         return float(np.abs(one.network.weights[0] - other.network.weights[0]).max())
 
-    for settings in (Regression(budget=Budget(1.0)), Regression(strength=5.0, budget=Budget(1.0, 0.0))):
+    for settings in (Regression(budget=TrainingBudget(1.0)), Regression(strength=5.0, budget=TrainingBudget(1.0, 0.0))):
         assert difference(settings) < 1e-6
         with monkeypatch.context() as broken:
             broken.setattr("developer.training.regression.unit", lambda rows: rows)
@@ -176,7 +178,7 @@ def audited(settings: Network | Regression, draws: int) -> float:
     return bound(1, least, slice(half, None), 1e-6)
 
 
-def with_canary(there: bool) -> tuple[People, NDArray[np.uint8]]:
+def with_canary(there: bool) -> tuple[TrainingSet, NDArray[np.uint8]]:
     """Forty rows of noise, and perhaps a canary: the one row whose last feature is not 0, of the smaller group."""
     rng = np.random.default_rng(3)
     features = np.column_stack([rng.normal(size=(41, 2)), np.zeros(41)])
@@ -184,7 +186,7 @@ def with_canary(there: bool) -> tuple[People, NDArray[np.uint8]]:
     labels, group = rng.integers(0, 2, 41).astype(np.uint8), (np.arange(41) % 8 > 0).astype(np.uint8)
     labels[-1], group[-1] = 1, 0
     keep = slice(None) if there else slice(40)
-    return People(features[keep], labels[keep]), group[keep]
+    return TrainingSet(features[keep], labels[keep]), group[keep]
 
 
 def canary_weight(model: Trained, seed: int) -> float:
@@ -200,8 +202,8 @@ def start(seed: int) -> float:
 
 # Every row is in every batch.
 CANARY_NETWORKS = {
-    "dp-nn": Network(Recipe((), 10, 41, 2e-4), tellings=5, budget=Budget(8.0)),
-    "dpf-nn": Network(Recipe((), 10, 41, 2e-4), strength=4.0, tellings=5, budget=Budget(8.0)),
+    "dp-nn": Network(Recipe((), 10, 41, 2e-4), tellings=5, budget=TrainingBudget(8.0)),
+    "dpf-nn": Network(Recipe((), 10, 41, 2e-4), strength=4.0, tellings=5, budget=TrainingBudget(8.0)),
 }
 
 
@@ -218,7 +220,7 @@ def test_a_canary_shows_less_than_a_network_promises(torch: Any, monkeypatch: py
     assert shown <= spent.epsilon <= 8.0
     assert shown > 0 or name == "dpf-nn"  # half of whose epsilon the rates take
     monkeypatch.setattr(module, "_Training", Unclipped)
-    assert audited(replace(settings, budget=Budget(2.0)), 1000) > 2.0
+    assert audited(replace(settings, budget=TrainingBudget(2.0)), 1000) > 2.0
 
 
 @pytest.mark.slow
@@ -228,7 +230,7 @@ def test_a_canary_shows_less_than_a_network_promises(torch: Any, monkeypatch: py
 def test_a_canary_shows_less_than_a_regression_promises(
     monkeypatch: pytest.MonkeyPatch, strength: float, delta: float
 ) -> None:
-    settings, noise = Regression(strength=strength, budget=Budget(2.0, delta)), regression._noise
+    settings, noise = Regression(strength=strength, budget=TrainingBudget(2.0, delta)), regression._noise
     assert audited(settings, 3000) <= 2.0
     monkeypatch.setattr(regression, "perturbation", lambda *args: 0.01 * perturbation(*args))
     monkeypatch.setattr(regression, "_noise", lambda *args: 0.01 * noise(*args))

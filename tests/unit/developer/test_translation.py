@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.records.metrics import METRICS
 from compliance.records.people import Records
-from developer.reveal.strategies import STRATEGIES, Hand
+from developer.reveal.strategies import STRATEGIES, StrategyInputs
 from developer.reveal.strategies.sizes import alone, group_sizes
 from developer.reveal.translation import UNIT, Play, plays
 
@@ -21,7 +21,7 @@ READABLE = [name for name in METRICS if name != "ppv"]
 
 def answers(metric: str, y: NDArray[np.uint8], a: NDArray[np.uint8], rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """What the audit service says, without its checks of group sizes."""
-    return Question(metric, rows, Records(y, a, ())).gaps()
+    return BatchQuestion(metric, rows, Records(y, a, ())).gaps()
 
 
 def sp(weights: NDArray[np.float64], a: NDArray[np.uint8]) -> Fraction:
@@ -231,7 +231,7 @@ def test_strategies_for_statistical_parity_play_every_metric(metric: str) -> Non
     for play in plays(metric, y):
         people, inside = int(play.reached.sum()), a[play.reached]
         reveal = STRATEGIES["absolute" if play.absolute else "random-binary"].play(
-            Hand(
+            StrategyInputs(
                 people=people,
                 base=lambda play=play: play.base_weights(base),  # type: ignore[misc]
                 prior=lambda people=people: np.ones(people, np.uint8),  # type: ignore[misc]

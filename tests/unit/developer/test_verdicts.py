@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.mechanisms.pass_fail import PassFail
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from developer.reveal.strategies.strategy import Hand, Reveal, Terms
+from developer.reveal.strategies.strategy import PublicTerms, Reveal, StrategyInputs
 from developer.reveal.strategies.verdicts import play
 
 
@@ -32,7 +32,7 @@ class Verdicts:
         assert rows.min() >= 0
         assert rows.max() <= 1
         self.asked += len(rows)
-        question = Question(self._metric, rows, self._records)
+        question = BatchQuestion(self._metric, rows, self._records)
         return self._mechanism.release(question, NO_FACTS, math.inf, 0.0, Seeded(np.random.default_rng(0))).values
 
 
@@ -57,7 +57,7 @@ def revealed(
         "people": a.size, "base": lambda: scores, "prior": lambda: np.ones(a.size, np.uint8), "auditor": auditor,
         "rng": rng, "queries": 10_000, "perturbation": 1.0,
     }  # fmt: skip
-    return play(Hand(**(whole | changes)), threshold)  # type: ignore[arg-type]
+    return play(StrategyInputs(**(whole | changes)), threshold)  # type: ignore[arg-type]
 
 
 def partitioned(guess: NDArray[np.uint8], a: NDArray[np.uint8]) -> bool:
@@ -116,7 +116,7 @@ def test_a_public_size_saves_verdicts_and_settles_who_is_disadvantaged() -> None
     for seed, public in itertools.product(range(4), (True, False)):
         a = population(100, 80, seed)
         auditor = Verdicts(a)
-        reveal = revealed(a, auditor, seed, terms=Terms(n0=80 if public else None))
+        reveal = revealed(a, auditor, seed, terms=PublicTerms(n0=80 if public else None))
         assert np.array_equal(reveal.guess, a if public else 1 - a)
         asked[public] += auditor.asked
     assert asked[True] < asked[False]

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from developer.wash.shown import STRATEGIES, Hand, flipped, flips_to_pass, gap, order
+from developer.wash.shown import STRATEGIES, WashInputs, flipped, flips_to_pass, gap, order
 
 
 def worlds(count: int, people: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -40,13 +40,13 @@ def test_flips_to_pass_are_the_first_that_do() -> None:
         assert flips_to_pass(deployed, people, disadvantaged, 0.1) == wanted
 
 
-def hand(seed: int, people: int = 300, aim: float = 0.02, bound: int = 0) -> Hand:
+def hand(seed: int, people: int = 300, aim: float = 0.02, bound: int = 0) -> WashInputs:
     """People of whom a fifth are disadvantaged and have lower scores."""
     rng = np.random.default_rng(seed)
     disadvantaged = (rng.random(people) < 0.2).astype(np.float64)
     scores = 1 / (1 + np.exp(-rng.normal(-0.3 - 0.9 * disadvantaged, 1.2)))
     deployed = (scores >= 0.5).astype(np.uint8)
-    return Hand(deployed, scores, lambda: deployed, disadvantaged, aim, np.arange(people) < bound, rng)
+    return WashInputs(deployed, scores, lambda: deployed, disadvantaged, aim, np.arange(people) < bound, rng)
 
 
 def test_a_known_group_s_gap_comes_down() -> None:
@@ -60,7 +60,7 @@ def test_a_known_group_s_gap_comes_down() -> None:
 
 def test_the_larger_gap_may_be_the_others_too() -> None:
     own = hand(1)
-    mirrored = Hand(1 - own.deployed, 1 - own.scores, own.fair, own.belief, own.aim, own.bound, own.rng)
+    mirrored = WashInputs(1 - own.deployed, 1 - own.scores, own.fair, own.belief, own.aim, own.bound, own.rng)
     for name in ("flips", "reject-option", "label-transport"):
         assert gap(mirrored.deployed, own.belief) < -0.1
         assert abs(gap(STRATEGIES[name](mirrored), own.belief)) <= max(own.aim, 1 / own.belief.sum())
@@ -72,7 +72,7 @@ def test_relaxed_scores_are_the_nearest_of_those_within_the_aim() -> None:
     rng = np.random.default_rng(2)
     scores = np.array([0.9, 0.8, 0.6, 0.52, 0.48, 0.3])
     disadvantaged = np.array([0, 0, 0, 1.0, 1, 1])
-    own = Hand(
+    own = WashInputs(
         (scores >= 0.5).astype(np.uint8),
         scores,
         lambda: np.zeros(6, np.uint8),
@@ -98,7 +98,7 @@ def test_nothing_is_flipped_where_that_only_makes_it_worse() -> None:
     """Flipping everybody mirrors the gap: the same but for rounding, and no reason to do it."""
     belief = np.random.default_rng(1).uniform(0.3, 0.7, 30)
     deployed = (np.arange(30) % 2).astype(np.uint8)
-    own = Hand(deployed, belief, lambda: deployed, belief, 0.0, np.zeros(30, bool), np.random.default_rng(0))
+    own = WashInputs(deployed, belief, lambda: deployed, belief, 0.0, np.zeros(30, bool), np.random.default_rng(0))
     shown = STRATEGIES["flips"](own)
     assert 0 <= (shown != deployed).sum() < 15
     assert abs(gap(shown, belief)) <= abs(gap(deployed, belief))
@@ -114,7 +114,7 @@ def test_who_is_bound_is_not_flipped() -> None:
 
 def test_a_belief_short_of_certainty_takes_as_many_as_it_expects() -> None:
     belief = np.array([0.9, 0.6, 0.4, 0.1, 0.0])
-    own = Hand(
+    own = WashInputs(
         np.zeros(5, np.uint8),
         np.zeros(5),
         lambda: np.zeros(5, np.uint8),

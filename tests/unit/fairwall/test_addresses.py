@@ -14,7 +14,7 @@ from fairwall.client import AuditClient, AuditUnavailable
 from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
 from fairwall.rpc import addresses, channel
 from fairwall.rpc.turns import Seat
-from sim.conformance.certificates import Authority
+from sim.conformance.certificates import LaxAuthority
 from tests.loans import free_port
 
 WRITTEN = {
@@ -32,7 +32,7 @@ WRITTEN = {
 @pytest.fixture(scope="module")
 def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own")
-    own = Authority("ours").issue("fairwall://loans/developer/alice")
+    own = LaxAuthority("ours").issue("fairwall://loans/developer/alice")
     for part in ("authority", "certificate", "key"):
         (folder / f"{part}.pem").write_text(getattr(own, part))
         (folder / f"{part}.pem").chmod(0o600)
@@ -79,7 +79,7 @@ def test_a12_loopback_takes_no_proxy_and_another_s_failure_names_it(
 
 
 def test_b6_a_party_that_listens_nowhere_fails_whoever_calls_it_and_nobody_else() -> None:
-    own = Authority("ours").issue("fairwall://loans/developer/alice")
+    own = LaxAuthority("ours").issue("fairwall://loans/developer/alice")
     with (
         channel.connect("127.0.0.1:1", "referee", own) as referee,
         Seat(referee, "", own).reach("developer") as nowhere,

@@ -18,7 +18,7 @@ import fairwall.client
 import fairwall.tools
 from fairwall.client import audit_client, by_group, rows
 from fairwall.compliance.v1 import group_service_pb2
-from fairwall.tools.pytest_plugin import Audit
+from fairwall.tools.pytest_plugin import AuditFixture
 from fairwall.tools.scoring import GapScorer
 from sim.deployment.certificates import write
 
@@ -115,7 +115,7 @@ def filled(kind: type, **given: object) -> object:
 
 def test_no_repr_shows_rows() -> None:
     release = group_service_pb2.GroupRelease()
-    assert shown(repr(filled(Audit, epsilon=0.5))) == []
+    assert shown(repr(filled(AuditFixture, epsilon=0.5))) == []
     told = {"address": "a", "credentials": "c", "metric": "sp", "epsilon": 0.1, "by": "", "response": "decisions"}
     assert shown(repr(filled(GapScorer, data=None, **told))) == []
     known = rows.KnownRows("id", ("name",), b"73519", b"Miller", 2)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairwall.laws.alternatives import Candidates, Found
+from fairwall.laws.alternatives import Candidates, SearchPosterior
 
 
 @st.composite
-def searches(draw: st.DrawFn) -> Found:
+def searches(draw: st.DrawFn) -> SearchPosterior:
     models = draw(st.integers(1, 6))
     # Few different numbers, so that some are the same.
     utilities = draw(st.lists(st.integers(0, 3), min_size=models, max_size=models))
@@ -22,12 +22,12 @@ def searches(draw: st.DrawFn) -> Found:
         draw(st.integers(0, models - 1)),
         float(draw(st.sampled_from(utilities))),
     )
-    return Found(draw(st.sampled_from(("sp", "di"))), told, np.array(gaps) / 4)
+    return SearchPosterior(draw(st.sampled_from(("sp", "di"))), told, np.array(gaps) / 4)
 
 
 @settings(max_examples=40)
 @given(searches())
-def test_all_is_as_counted_by_hand(found: Found) -> None:
+def test_all_is_as_counted_by_hand(found: SearchPosterior) -> None:
     equal = 1.0 if found.metric == "di" else 0.0
     told, count = found.candidates, len(found.draws)
     rows = [[abs(gap - equal) for gap in row] for row in found.draws.tolist()]
@@ -64,7 +64,7 @@ def test_all_is_as_counted_by_hand(found: Found) -> None:
 
 
 def test_what_is_not_known_is_said_to_be() -> None:
-    found = Found("abs_sp", Candidates(("a", "b"), (1.0, 2.0), 0, 1.0), np.full((4, 2), np.nan))
+    found = SearchPosterior("abs_sp", Candidates(("a", "b"), (1.0, 2.0), 0, 1.0), np.full((4, 2), np.nan))
     with pytest.raises(ValueError, match="nothing is known"):
         found.least()
     records = found.records()

@@ -10,7 +10,7 @@ import pytest
 from fairwall.laws.budget_exposure import (
     ROWS,
     TABLES,
-    Offer,
+    AuditOffer,
     budget_that_keeps,
     most_by_budget,
     revealed_by_budget,
@@ -19,7 +19,7 @@ from fairwall.laws.budget_exposure import (
 )
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.exposure import Limit, one_person
-from fairwall.laws.looks import Look, look_at_cells, look_at_cube, told_apart
+from fairwall.laws.looks import SinglePersonTest, look_at_cells, look_at_cube, told_apart
 from fairwall.laws.shares import Shares
 
 TWENTY = Shares(minimum_group=20, by_policy=True)
@@ -101,8 +101,10 @@ def test_randomised_response_has_the_limit_where_there_are_many() -> None:
     assert most_by_budget(10_000, 100, 1.0) == pytest.approx(of_response(1.0), abs=1e-4)
 
 
-def offer(*names: str, people: int = 1000, limit: float = 0.6, shares: Shares = TWENTY, **changes: object) -> Offer:
-    return Offer(names, "sp", people, 20, Limit(limit, shares), 0.001, **changes)  # type: ignore[arg-type]
+def offer(
+    *names: str, people: int = 1000, limit: float = 0.6, shares: Shares = TWENTY, **changes: object
+) -> AuditOffer:
+    return AuditOffer(names, "sp", people, 20, Limit(limit, shares), 0.001, **changes)  # type: ignore[arg-type]
 
 
 def partitions(units: int, most: int) -> list[list[int]]:
@@ -120,7 +122,7 @@ def test_no_split_of_a_budget_reveals_more(people: int, least: int, epsilon: flo
     shares = Shares(minimum_group=least, by_policy=True)
     limit = Limit(0.6, shares)
 
-    def look(batch: float) -> Look:
+    def look(batch: float) -> SinglePersonTest:
         cells = min(cells_within(people, batch, limit), people // least_people_within(batch, limit))
         return look_at_cells(people, least, max(2, cells), batch)
 

@@ -18,7 +18,7 @@ from fairwall.laws.cells import (
     narrowed,
     usual,
 )
-from fairwall.laws.posterior import SHARE, Seen, predicted_error
+from fairwall.laws.posterior import SHARE, NoisyObservations, predicted_error
 from tests.posterior_variances import predicted_variances
 
 
@@ -129,7 +129,7 @@ def test_the_error_that_is_predicted_is_that_of_the_posterior(epsilon: float) ->
         rows = np.eye(cells)[cuts.cell_of(cells)].T
         people, raw = rows.sum(axis=1), np.full(cells, discrete_variance(cells_scale(epsilon)))
         noise = usual(cells) * narrowed(people, people, raw, SHARE)[1]
-        seen = Seen(np.zeros(cells), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
+        seen = NoisyObservations(np.zeros(cells), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
         return predicted_error(predicted_variances(centred @ centred.T, seen, 150), float(noise.sum()), 150)
 
     assert error == pytest.approx(expected(count), rel=1e-6)

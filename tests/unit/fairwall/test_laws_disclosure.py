@@ -13,7 +13,7 @@ from compliance.answers.tables import Study
 from compliance.ledger import Ledger
 from developer.disclosure.belief import believe
 from fairwall.laws import disclosure
-from fairwall.laws.disclosure import MODES, Known, advantage, bound, bound_applies, posterior
+from fairwall.laws.disclosure import MODES, PriorKnowledge, advantage, bound, bound_applies, posterior
 from sim.games import lay_out
 from sim.games.disclosure import deal, record, referee
 from sim.games.disclosure.outcome import DisclosureOutcome
@@ -23,15 +23,15 @@ RATE = 0.2
 EPSILONS = (0.5, 2.0, math.inf)
 
 
-def worlds() -> Iterator[Known]:
+def worlds() -> Iterator[PriorKnowledge]:
     for mode, epsilon, others, takes_part in itertools.product(MODES, EPSILONS, (0, 2), (True, False)):
         if mode == "presence" and not takes_part:
             continue
         told = None if mode == "presence" else takes_part
-        yield Known(mode, epsilon, others, None, told, RATE)
+        yield PriorKnowledge(mode, epsilon, others, None, told, RATE)
         if mode != "inferential":
             for yes in range(others + 1):
-                yield Known(mode, epsilon, others, yes, told, RATE)
+                yield PriorKnowledge(mode, epsilon, others, yes, told, RATE)
 
 
 def noise(z: int, epsilon: float) -> float:
@@ -41,7 +41,7 @@ def noise(z: int, epsilon: float) -> float:
     return (1 - a) / (1 + a) * a ** abs(z)
 
 
-def counted(known: Known, count: int) -> tuple[float, float]:
+def counted(known: PriorKnowledge, count: int) -> tuple[float, float]:
     """Count every fact and every answer of the others: P(count and s = 0), P(count and s = 1), of what is known."""
     found = [0.0, 0.0]
     for secret, fact in itertools.product((0, 1), repeat=2):
@@ -79,29 +79,29 @@ def test_the_posterior_is_what_counting_gives() -> None:
 
 def test_known_answers_and_geometric_noise_attain_the_bound() -> None:
     for epsilon in (0.1, 1.0, 3.0, math.inf):
-        known = Known("presence", epsilon, 500, 250, None, RATE)
+        known = PriorKnowledge("presence", epsilon, 500, 250, None, RATE)
         assert advantage(known) == pytest.approx((math.e**epsilon - 1) / (math.e**epsilon + 1) if epsilon < 9 else 1.0)
 
 
 def test_a_mechanism_with_half_the_noise_is_above_the_bound() -> None:
-    half = Known("presence", 2.0, 10, 5, None, RATE)
+    half = PriorKnowledge("presence", 2.0, 10, 5, None, RATE)
     assert advantage(half) > bound(1.0) + 0.2
 
 
 def test_what_a_study_teaches_of_others_no_epsilon_hides() -> None:
     for takes_part in (True, False):
-        known = Known("inferential", 0.1, 1000, None, takes_part, RATE)
+        known = PriorKnowledge("inferential", 0.1, 1000, None, takes_part, RATE)
         assert advantage(known) == pytest.approx(1 - 2 * RATE, abs=1e-3)
         assert advantage(known) > 10 * bound(0.1)
 
 
 def test_one_of_a_thousand_does_not_show_in_a_share() -> None:
     """The paper's (3) calls it all but certain that Alice takes part, given a share of 1,000 people; it is a coin."""
-    assert advantage(Known("presence", math.inf, 1000, None, None, RATE)) < 0.03
+    assert advantage(PriorKnowledge("presence", math.inf, 1000, None, None, RATE)) < 0.03
 
 
 def test_a_count_that_no_study_has_teaches_nothing() -> None:
-    known = Known("attribute", math.inf, 3, None, True, RATE)
+    known = PriorKnowledge("attribute", math.inf, 3, None, True, RATE)
     assert [posterior(known, count) for count in (-1, 5)] == [disclosure.PRIOR] * 2
 
 

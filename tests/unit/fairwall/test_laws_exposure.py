@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from developer.reveal.decode import ep, score
-from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.decoder import DecoderInputs
 from fairwall.laws.cells import cells_scale
 from fairwall.laws.counts import laplace_scales
 from fairwall.laws.cube import CubeNoise, cube_scales
@@ -21,7 +21,7 @@ from fairwall.laws.exposure import (
     revealed,
     within,
 )
-from fairwall.laws.looks import Look, found_out, look_at_cube, scaled, small, told_apart
+from fairwall.laws.looks import SinglePersonTest, found_out, look_at_cube, scaled, small, told_apart
 from fairwall.laws.noise import Laplace
 from fairwall.laws.shares import Shares
 
@@ -44,7 +44,7 @@ def played(mechanism: str, n: int, n0: int, queries: int, epsilon: float, trials
             size = float(law.draw_sizes(rng, 1)[0])
             error = rng.uniform(-size, size, queries)
         noise = replace(law, scale=law.scale * c)
-        evidence = Evidence(rows, -c * ((rows - 0.5) @ z + error), n0, n - n0, noise, None, rng)
+        evidence = DecoderInputs(rows, -c * ((rows - 0.5) @ z + error), n0, n - n0, noise, None, rng)
         guesses = [1 / (n - n0) - decode(evidence) > c / 2 for decode in (ep.decode, score.decode)]
         found.append([(guess[z].mean() + (~guess[~z]).mean()) / 2 for guess in guesses])
     best = np.array(found)[:, int(np.argmax(np.mean(found, axis=0)))]
@@ -78,7 +78,7 @@ def test_noise_of_another_epsilon_is_found_out() -> None:
 def test_one_exact_row_reveals_what_counting_says() -> None:
     # Of N0 = 2 among 4 people with two in the row: one in each half (4 of 6 cases) tells nothing, else all is told.
     with_one, without = np.array([0.0, 2 / 3, 1 / 3]), np.array([1 / 3, 2 / 3, 0.0])
-    assert told_apart([Look(with_one, without, 1)]) == pytest.approx(1 / 2 + 1 / 6)
+    assert told_apart([SinglePersonTest(with_one, without, 1)]) == pytest.approx(1 / 2 + 1 / 6)
 
 
 @pytest.mark.parametrize("rows", [1, 7])
@@ -87,14 +87,14 @@ def test_many_looks_tell_hypotheses_apart_as_a_binomial_does(rows: int) -> None:
     heads = np.arange(rows + 1)
     choose = np.array([math.comb(rows, int(k)) for k in heads])
     apart = np.abs(choose * (0.7**heads * 0.3 ** (rows - heads) - 0.4**heads * 0.6 ** (rows - heads))).sum()
-    assert told_apart([Look(one, zero, rows)]) == pytest.approx(0.5 + apart / 4, abs=2e-3)
+    assert told_apart([SinglePersonTest(one, zero, rows)]) == pytest.approx(0.5 + apart / 4, abs=2e-3)
 
 
 def test_many_weak_looks_add_up_as_gaussian_ones() -> None:
     x = np.linspace(-8, 8, 4001)
     one, zero = (np.exp(-((x - centre) ** 2) / 2) for centre in (0.05, -0.05))
     expected = 0.5 * (1 + math.erf(0.1 * math.sqrt(50) / 2 / math.sqrt(2)))
-    assert told_apart([Look(one, zero, 50)]) == pytest.approx(expected, abs=1e-3)
+    assert told_apart([SinglePersonTest(one, zero, 50)]) == pytest.approx(expected, abs=1e-3)
 
 
 def test_cells_reveal_what_their_noisy_counts_do() -> None:

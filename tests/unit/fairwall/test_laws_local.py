@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairwall.laws.local import (
     LOCAL_LAWS,
     Bits,
-    Law,
+    EncodingDistribution,
     LocalPrivacyError,
     Numbers,
     Subsets,
@@ -39,7 +39,7 @@ def the_formula(epsilon: float) -> float:
     return epsilon / 2 + math.log((2 - math.exp(-(1 - t) * epsilon / 2)) * (2 - math.exp(-t * epsilon / 2)))
 
 
-def costs(law: Law, epsilon: float) -> bool:
+def costs(law: EncodingDistribution, epsilon: float) -> bool:
     """Whether a law costs epsilon, neither more nor less."""
     return math.isclose(enumerated_loss(law.probabilities()[1]), epsilon, rel_tol=0, abs_tol=1e-6)
 

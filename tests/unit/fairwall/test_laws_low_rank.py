@@ -14,7 +14,7 @@ from fairwall.laws import low_rank
 from fairwall.laws.counts import share_of_size
 from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
 from fairwall.laws.decimals import written
-from fairwall.laws.low_rank import RANKS, Split, best_split
+from fairwall.laws.low_rank import RANKS, LowRankSplit, best_split
 
 STEP = 2.0**-20
 
@@ -35,14 +35,14 @@ def near(models: int, n: int, own: float, seed: int = 1) -> NDArray[np.float64]:
     return scores
 
 
-def put_together(split: Split, step: float = STEP) -> NDArray[np.float64]:
+def put_together(split: LowRankSplit, step: float = STEP) -> NDArray[np.float64]:
     """The values of all people from what is counted of each."""
     own = split.own.sums((split.own_steps * step).T).T
     values: NDArray[np.float64] = split.own.centres[:, np.newaxis] + split.weights @ (split.common * step) + own
     return values
 
 
-def variance(split: Split, values: NDArray[np.float64]) -> float:
+def variance(split: LowRankSplit, values: NDArray[np.float64]) -> float:
     """The mean variance of the noise on a sum, N0's part in it included."""
     off = values.mean(axis=1) - split.own.centres
     of_common = (np.square(split.weights).sum(axis=1) + off**2) * split.law.variance()
@@ -112,7 +112,7 @@ def test_epsilon_is_shared_as_is_best(monkeypatch: pytest.MonkeyPatch) -> None:
         # N0 has no less than a cube gives to it apart.
         for part in np.linspace(0.05, 1 - share_of_size(best.own.sides), 20):
             laws = (CubeNoise(1 / (1 - part), best.law.sides), CubeNoise(1 / part, best.own_law.sides))
-            other = Split(best.common, best.weights, best.own, best.own_steps, best.rounded, *laws)
+            other = LowRankSplit(best.common, best.weights, best.own, best.own_steps, best.rounded, *laws)
             assert found <= variance(other, values) * (1 + 1e-9), part
         for rank in (0, 1, 2, 3):
             monkeypatch.setattr(low_rank, "RANKS", (rank,))

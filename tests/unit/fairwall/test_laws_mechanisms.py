@@ -10,11 +10,11 @@ import pytest
 from scipy.stats import kstest
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.calibration import cauchy_loss
-from fairwall.laws.mechanisms import CHOICE, MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import CHOICE, MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Uniform
 from fairwall.laws.sensitivity import flip_sensitivity
 from fairwall.laws.shares import Shares
@@ -22,7 +22,7 @@ from fairwall.laws.shares import Shares
 REFERENCES = {Laplace: "laplace", Cauchy: "cauchy", Gaussian: "norm"}
 INDEPENDENT = ["laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"]
 N0, N1, QUERIES, EPSILON, DELTA = 7, 33, 20, 0.8, 1e-6
-BATCH = Batch("sp", N0, N1, QUERIES, EPSILON, DELTA)
+BATCH = NoiseInputs("sp", N0, N1, QUERIES, EPSILON, DELTA)
 LEAST = 5
 
 
@@ -39,7 +39,7 @@ def test_what_compliance_adds_has_the_law_of_its_row() -> None:
     for name, least in (("laplace", 1), ("cauchy", 1), *((name, LEAST) for name in INDEPENDENT)):
         law = MECHANISM_LAWS[name].error(replace(BATCH, shares=Shares(minimum_group=least)))
         records = Records(np.zeros(N0 + N1, np.uint8), np.repeat([0, 1], [N0, N1]).astype(np.uint8), ("sp",), least)
-        asked = Question("sp", np.random.default_rng(1).random((QUERIES, N0 + N1)), records)
+        asked = BatchQuestion("sp", np.random.default_rng(1).random((QUERIES, N0 + N1)), records)
         noise = Seeded(np.random.default_rng(2))
         delta = 0.0 if MECHANISMS[name].guarantee == "pure" else DELTA
         released = [MECHANISMS[name].release(asked, NO_FACTS, EPSILON, delta, noise).values for _ in range(150)]
@@ -64,7 +64,7 @@ def test_no_loss_exceeds_what_is_charged() -> None:
         if row.loss is None:
             continue
         delta = 0.0 if MECHANISMS[name].guarantee == "pure" else DELTA
-        loss = row.loss(Batch("sp", 2, 10, 3, EPSILON, delta))
+        loss = row.loss(NoiseInputs("sp", 2, 10, 3, EPSILON, delta))
         assert 0 < loss <= MECHANISMS[name].cost(EPSILON, delta).epsilon * (1 + 1e-9)
         assert not math.isinf(loss)
 
@@ -74,13 +74,13 @@ def test_the_loss_of_cauchy_noise_is_the_worst_of_both_neighbours_at_all_counts(
     row = MECHANISM_LAWS["cauchy"]
     assert row.loss is not None
     for n0 in range(1, n):
-        here = row.error(Batch("sp", n0, n - n0, QUERIES, EPSILON))
+        here = row.error(NoiseInputs("sp", n0, n - n0, QUERIES, EPSILON))
         assert isinstance(here, Cauchy)
         worst = 0.0
         for other in (n0 - 1, n0 + 1):
             if 0 < other < n:
-                there = row.error(Batch("sp", other, n - other, QUERIES, EPSILON))
+                there = row.error(NoiseInputs("sp", other, n - other, QUERIES, EPSILON))
                 assert isinstance(there, Cauchy)
                 shift = flip_sensitivity("sp", n, n0 if other < n0 else n - n0)
                 worst = max(worst, QUERIES * cauchy_loss(shift, here.scale, there.scale))
-        assert row.loss(Batch("sp", n0, n - n0, QUERIES, EPSILON)) == pytest.approx(worst, rel=1e-9)
+        assert row.loss(NoiseInputs("sp", n0, n - n0, QUERIES, EPSILON)) == pytest.approx(worst, rel=1e-9)

@@ -9,7 +9,7 @@ import pytest
 
 from fairwall.laws.calibration import cauchy_loss, laplace_law
 from fairwall.laws.cauchy import tune, tuned_law
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.noise import Cauchy, Laplace
 from fairwall.laws.proposal import proposed_bound, proposed_size
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, smooth_sensitivity
@@ -28,7 +28,9 @@ def losses(name: str, metric: str, n: int, least: int, believed: int, epsilon: f
             assumed = min(max(other, believed), n - believed)  # a twin knows no smaller groups
             error = MECHANISM_LAWS[name].error
             laws.append(
-                error(Batch(metric, assumed, n - assumed, queries, epsilon, shares=Shares(minimum_group=believed)))
+                error(
+                    NoiseInputs(metric, assumed, n - assumed, queries, epsilon, shares=Shares(minimum_group=believed))
+                )
             )
         here, there = laws
         shift = flip_sensitivity(metric, n, n0 + 1)
@@ -64,7 +66,7 @@ def test_the_worst_neighbours_cost_epsilon_and_no_more() -> None:
                     told = MECHANISM_LAWS[name].loss
                     assert told is not None
                     worst = max(
-                        told(Batch(metric, n0, n - n0, 3, epsilon, shares=Shares(minimum_group=least)))
+                        told(NoiseInputs(metric, n0, n - n0, 3, epsilon, shares=Shares(minimum_group=least)))
                         for n0 in range(least, n - least + 1)
                     )
                     assert worst == pytest.approx(max(found), rel=1e-9)
@@ -83,7 +85,7 @@ def test_gaussian_noise_costs_its_epsilon_and_no_more(least: int) -> None:
     assert loss is not None
     for n in (2 * least + 1, 30):
         worst = max(
-            loss(Batch("sp", n0, n - n0, 4, 0.8, 1e-6, shares=Shares(minimum_group=least)))
+            loss(NoiseInputs("sp", n0, n - n0, 4, 0.8, 1e-6, shares=Shares(minimum_group=least)))
             for n0 in range(least, n - least + 1)
         )
         assert 0.99 * 0.8 <= worst <= 0.8 * WHOLE
@@ -94,7 +96,7 @@ def test_larger_groups_need_less_noise() -> None:
     assert scales == pytest.approx([2 * (1 / (g + 1) + 1 / (1000 - g)) for g in (1, 20, 100)])
     for name in ("laplace", "gaussian", "conceal", "conceal-laplace", "cauchy", "propose-test-release"):
         laws = [
-            MECHANISM_LAWS[name].error(Batch("sp", 104, 896, 2, 0.5, 1e-6, shares=Shares(minimum_group=least)))
+            MECHANISM_LAWS[name].error(NoiseInputs("sp", 104, 896, 2, 0.5, 1e-6, shares=Shares(minimum_group=least)))
             for least in (1, 20, 100)
         ]
         scales = [law.scale for law in laws if law is not None]
@@ -116,7 +118,7 @@ def test_the_serving_page_says_what_a_larger_minimum_buys() -> None:
 
 def test_where_nobody_may_leave_there_is_no_noise_and_no_loss() -> None:
     # Such a policy is refused at the start: these are what is left of the formulas.
-    batch = Batch("sp", 5, 5, 1, 1.0, 1e-6, shares=Shares(minimum_group=5))
+    batch = NoiseInputs("sp", 5, 5, 1, 1.0, 1e-6, shares=Shares(minimum_group=5))
     for name in ("laplace", "cauchy", "conceal", "gaussian"):
         law = MECHANISM_LAWS[name]
         found = law.error(batch)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution
 
 FALSE_ALARM = 1e-7
 LAWS = [(Laplace, scipy.stats.laplace), (Cauchy, scipy.stats.cauchy)]
@@ -33,7 +33,7 @@ def test_samples_follow_the_law(law: type[Laplace | Cauchy], reference: scipy.st
 
 
 @pytest.mark.parametrize("law", [Laplace(0.7), Cauchy(0.7)])
-def test_median_of_absolute_noise(law: Law) -> None:
+def test_median_of_absolute_noise(law: NoiseDistribution) -> None:
     # The count of draws below the true median is binomial(n, 1/2).
     sample = np.abs(law.sample(np.random.default_rng(7), 100_000))
     below = int((sample < law.median_abs()).sum())
@@ -54,7 +54,7 @@ def test_variance(law: type[Laplace | Gaussian], reference: scipy.stats.rv_conti
 
 
 @pytest.mark.parametrize("law", [Laplace(0.0), Cauchy(0.0)])
-def test_scale_zero_is_no_noise(law: Law) -> None:
+def test_scale_zero_is_no_noise(law: NoiseDistribution) -> None:
     rng = np.random.default_rng(3)
     assert law.sample(rng, (2, 3)).tolist() == [[0.0] * 3] * 2
     assert rng.random() == np.random.default_rng(3).random()

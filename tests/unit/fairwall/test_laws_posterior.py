@@ -23,7 +23,7 @@ from fairwall.laws.posterior import (
     STRUCTURES,
     UNLIKE,
     Free,
-    Seen,
+    NoisyObservations,
     directions_of,
     posterior,
     predicted_error,
@@ -102,7 +102,7 @@ def test_it_is_the_gaussian_posterior_of_people() -> None:
         weights = np.exp(np.array(logs) - max(logs))
         weights /= weights.sum()
         of_free = Free(rows @ directions, centred @ directions, own) if free else None
-        seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise, of_free)
+        seen = NoisyObservations(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise, of_free)
         found = posterior(centred @ centred.T, seen, share, n)
         assert found.mean == pytest.approx(weights @ np.array(means), rel=1e-6, abs=1e-9)
         assert found.alone == pytest.approx(alone, rel=1e-6, abs=1e-9)
@@ -118,7 +118,7 @@ def test_it_is_the_gaussian_posterior_of_people() -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_so_far_from_the_answer_is_what_the_mixture_says(seed: int) -> None:
     centred, rows, noise = world(seed)
-    seen = Seen(2 * rows.sum(axis=1), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
+    seen = NoisyObservations(2 * rows.sum(axis=1), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
     found = posterior(centred @ centred.T, seen, 0.2, 13).near()
     both = np.random.default_rng(seed).normal(size=(3, 4))
     for level, combinations in ((0.5, None), (0.95, None), (0.95, both)):
@@ -141,7 +141,12 @@ def test_noise_may_be_given_by_its_variances() -> None:
     apart = np.diag(noise)
     some = rows.sum(axis=1) / 5
     ways = [
-        posterior(centred @ centred.T, Seen(some, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, how), 0.2, 13)
+        posterior(
+            centred @ centred.T,
+            NoisyObservations(some, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, how),
+            0.2,
+            13,
+        )
         for how in (apart, np.diag(apart))
     ]
     assert ways[0].mean.tolist() == ways[1].mean.tolist()
@@ -152,7 +157,7 @@ def test_an_answer_is_no_farther_from_what_sums_alone_say_than_a_deviation(whole
     centred, rows, noise = world(2)
     noise = noise if whole else np.diag(noise)
     values = 3 * rows.sum(axis=1) * np.array([0.9, 0.1, 0.7, 0.0, 0.6])
-    seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
+    seen = NoisyObservations(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
     found = posterior(centred @ centred.T, seen, 0.2, 13)
     alone = centred @ np.linalg.pinv(rows) @ (values - 0.2 * seen.ones)
     back = centred @ np.linalg.pinv(rows)
@@ -168,7 +173,7 @@ def test_an_answer_is_no_farther_from_what_sums_alone_say_than_a_deviation(whole
 
 def test_equal_predictions_have_no_gap() -> None:
     rows = np.eye(3, 7)
-    seen = Seen(np.ones(3), rows.sum(axis=1), rows @ rows.T, np.zeros((2, 3)), np.ones(3))
+    seen = NoisyObservations(np.ones(3), rows.sum(axis=1), rows @ rows.T, np.zeros((2, 3)), np.ones(3))
     found = posterior(np.zeros((2, 2)), seen, 0.3, 7)
     assert (found.mean == 0).all()
     assert found.within(0.95) == pytest.approx(0.0, abs=1e-9)
@@ -183,10 +188,10 @@ def test_what_is_predicted_is_the_mean_variance_before_anything_is_seen(seed: in
         spread = prior - prior @ rows.T @ np.linalg.inv(rows @ prior @ rows.T + noise) @ rows @ prior
         expected.append(np.trace(centred @ spread @ centred.T) / len(centred))
     products = centred @ centred.T
-    seen = Seen(np.zeros(5), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
+    seen = NoisyObservations(np.zeros(5), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
     assert predicted_variances(products, seen, 13) == pytest.approx(expected, rel=1e-6)
     # Independent noise on each u: S = X.
-    own = Seen(np.zeros(4), np.zeros(4), products, products, np.full(4, 0.3))
+    own = NoisyObservations(np.zeros(4), np.zeros(4), products, products, np.full(4, 0.3))
     squares, _ = directions_of(products)
     assert variances_with_noise(squares, 4, 0.3, 13) == pytest.approx(predicted_variances(products, own, 13), rel=1e-6)
 
@@ -196,7 +201,7 @@ def test_the_variance_with_cells_is_that_of_disjoint_sums(many: int) -> None:
     centred, _, _ = world(5)
     products, cells = centred @ centred.T, np.eye(many)[:, np.arange(13) % many]
     noise = np.geomspace(0.5, 4.0, many)
-    seen = Seen(np.zeros(many), cells.sum(axis=1), cells @ cells.T, centred @ cells.T, noise)
+    seen = NoisyObservations(np.zeros(many), cells.sum(axis=1), cells @ cells.T, centred @ cells.T, noise)
     squares, directions = directions_of(products)
     told = directions.T @ seen.cross / np.sqrt(SHARE * (1 - SHARE) * seen.ones + noise)
     summed = variances_told(squares, told, structures(squares, 4, SHARE, 13))

@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 
 from fairwall.laws.metric import METRICS
 from fairwall.laws.sensitivity import (
-    Counts,
+    LabelGroupCounts,
     Sensitivities,
     flip_sensitivity,
     global_sensitivity,
@@ -176,7 +176,7 @@ def compare(metric: str, world: World, may_be_empty: bool) -> int:
     for cells in world.local:
         if not may_be_empty and not allowed(metric, cells):
             with pytest.raises(ValueError, match="at least 1"):
-                sensitivities(metric, Counts(*cells), scores=False)
+                sensitivities(metric, LabelGroupCounts(*cells), scores=False)
             continue
         compared += 1
         reached = distances(cells, step)
@@ -189,7 +189,7 @@ def compare(metric: str, world: World, may_be_empty: bool) -> int:
         )
         for beta in BETAS:
             smooth = max(math.exp(-beta * k) * max(world.local[other], 0.0) for other, k in reached.items())
-            law = sensitivities(metric, Counts(*cells), beta, scores=False, may_be_empty=may_be_empty)
+            law = sensitivities(metric, LabelGroupCounts(*cells), beta, scores=False, may_be_empty=may_be_empty)
             assert (law.local, law.overall, law.smooth) == (
                 pytest.approx(local, abs=1e-12),
                 pytest.approx(overall, abs=1e-12),
@@ -257,13 +257,13 @@ def compare_from(metric: str, world: World, least: int) -> int:
     local = {cells: max(value, 0.0) for cells, value in local.items()}
     for cells in world.local.keys() - known:
         with pytest.raises(ValueError, match=f"at least {least}"):
-            sensitivities(metric, Counts(*cells), scores=False, minimum_group=least)
+            sensitivities(metric, LabelGroupCounts(*cells), scores=False, minimum_group=least)
     for cells in known:
         reached = distances(cells, lambda one: iter(world.neighbours[one] & known))
         overall = max(local[other] for other in known if labels_of(other) == labels_of(cells))
         for beta in BETAS:
             smooth = max(math.exp(-beta * k) * local[other] for other, k in reached.items())
-            law = sensitivities(metric, Counts(*cells), beta, scores=False, minimum_group=least)
+            law = sensitivities(metric, LabelGroupCounts(*cells), beta, scores=False, minimum_group=least)
             found = (law.local, law.overall, law.smooth)
             assert found == pytest.approx((local[cells], overall, smooth), abs=1e-12), (cells, beta)
     return len(known)
@@ -290,7 +290,9 @@ def test_a_sensitivity_for_larger_groups_than_there_are_is_caught(metric: str, m
     # The broken twin: at g + 1 instead of g.
     sound = sensitivities
 
-    def of_larger(metric: str, counts: Counts, *args: float, minimum_group: int, **how: bool) -> Sensitivities:
+    def of_larger(
+        metric: str, counts: LabelGroupCounts, *args: float, minimum_group: int, **how: bool
+    ) -> Sensitivities:
         try:
             return sound(metric, counts, *args, minimum_group=minimum_group + 1, **how)
         except ValueError:
@@ -382,7 +384,7 @@ def test_equalized_odds_with_scores_is_the_worst_case(metric: str, cells: Cells)
                 ends = [i * other_fpr + j * other_tpr for i in (-1, 1) for j in (-1, 1)]
                 starts = [[fpr, -fpr], [tpr, -tpr]]
             worst = max(worst, largest_rise(ends, starts))
-    assert sensitivities(metric, Counts(*cells)).local == pytest.approx(worst, abs=1e-9)
+    assert sensitivities(metric, LabelGroupCounts(*cells)).local == pytest.approx(worst, abs=1e-9)
 
 
 @given(
@@ -408,7 +410,7 @@ def test_no_prediction_moves_a_metric_by_more(cells: Cells, seed: int, binary: b
         metric_values(metric, each.reshape(2, 2, 1), sums.reshape(2, 2, 1))
         for each, sums in ((people, positive), (moved_people, moved_positive))
     )
-    law = sensitivities(metric, Counts(*cells), 0.1, scores=not binary)
+    law = sensitivities(metric, LabelGroupCounts(*cells), 0.1, scores=not binary)
     assert abs(after - before).item() <= law.local + 1e-12
     assert law.smooth is not None
     assert law.local <= law.smooth <= law.overall * (1 + 1e-12)
@@ -465,7 +467,8 @@ def test_metrics_of_all_four_counts_are_smooth(metric: str, scores: bool) -> Non
             continue
         for beta in (0.01, 0.3):
             one, two = (
-                sensitivities(metric, Counts(*map(int, each)), beta, scores=scores).smooth for each in (cells, other)
+                sensitivities(metric, LabelGroupCounts(*map(int, each)), beta, scores=scores).smooth
+                for each in (cells, other)
             )
             assert one is not None
             assert two is not None
@@ -512,25 +515,25 @@ def test_a_binary_absolute_gap_may_move_further_when_the_groups_are_more_even() 
 
 @pytest.mark.parametrize(("cells", "expected"), [((0, 3, 2, 0), 0.5), ((0, 0, 3, 2), 0.0)])
 def test_predictive_parity_where_the_labels_say_who_is_in_which_group(cells: Cells, expected: float) -> None:
-    law = sensitivities("ppv", Counts(*cells), 0.3, scores=False)
+    law = sensitivities("ppv", LabelGroupCounts(*cells), 0.3, scores=False)
     assert law.local == expected
     assert law.overall == (1.0 if expected else 0.0)
     assert law.smooth == pytest.approx(math.exp(-0.3) if expected else 0.0)
 
 
-@pytest.mark.parametrize("counts", [(10, 90), Counts(1, 2, 3, 4)])
-def test_disparate_impact_is_not_bounded(counts: Counts | tuple[int, int]) -> None:
+@pytest.mark.parametrize("counts", [(10, 90), LabelGroupCounts(1, 2, 3, 4)])
+def test_disparate_impact_is_not_bounded(counts: LabelGroupCounts | tuple[int, int]) -> None:
     law = sensitivities("di", counts, 0.1)
     assert (law.local, law.overall, law.smooth) == (math.inf,) * 3
     assert local_sensitivity("di", 3, 4) == global_sensitivity("di", 7) == smooth_sensitivity("di", 3, 4, 1) == math.inf
 
 
 def test_a_stratum_without_people_adds_nothing_to_equalized_odds() -> None:
-    law = sensitivities("eodds_sum", Counts(0, 0, 3, 4), 0.1)
+    law = sensitivities("eodds_sum", LabelGroupCounts(0, 0, 3, 4), 0.1)
     assert law.local == local_sensitivity("abs_eo", 3, 4)
     assert law.smooth == smooth_sensitivity("abs_eo", 3, 4, 0.1)
     with pytest.raises(ValueError, match="at least 1"):
-        sensitivities("eodds_sum", Counts(0, 0, 0, 0))
+        sensitivities("eodds_sum", LabelGroupCounts(0, 0, 0, 0))
 
 
 @pytest.mark.parametrize("metric", TWO_STRATA)
@@ -549,7 +552,7 @@ def test_one_stratum_s_counts_are_refused_where_there_are_two(metric: str) -> No
 def test_counts_that_are_none_are_refused() -> None:
     for cells in ((-1, 1, 1, 1), (1, 1, 1, 0.5), (1, math.nan, 1, 1)):
         with pytest.raises(ValueError, match="each count"):
-            Counts(*cells)
+            LabelGroupCounts(*cells)
 
 
 def test_a_beta_out_of_range_is_refused() -> None:

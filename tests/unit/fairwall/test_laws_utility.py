@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from compliance.records.metrics import GroupSums, gaps
+from compliance.records.metrics import MetricSums, gaps
 from fairwall.laws.utility import UTILITIES
 from fairwall.laws.values import part_values, sums_over
 from tests.fairness_figures import fairness_figures, group_rates
@@ -54,7 +54,7 @@ def test_figures_of_every_world_of_three_are_the_metrics_that_compliance_answers
             if not all(side.any() for side in of):
                 assert np.isnan(figures[name])
                 continue
-            sums = GroupSums(*(sums_over(side, value) for side in of), *(int(side.sum()) for side in of))
+            sums = MetricSums(*(sums_over(side, value) for side in of), *(int(side.sum()) for side in of))
             assert figures[name] == pytest.approx(gaps(metric, [sums])[0], abs=0, nan_ok=True)
 
 

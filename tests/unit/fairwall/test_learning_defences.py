@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairwall.learning import Ensemble, Recipe, TrainingUnavailable
-from fairwall.learning.defences import DEFENCES, Settings, Split, Task, deal
+from fairwall.learning.defences import DEFENCES, DefenceTask, Settings, TrainingSplit, deal
 from fairwall.learning.defences.fft_weighted import tune as fft_weighted
 from fairwall.learning.ensemble import unit
 from fairwall.learning.fairness import leakage
@@ -31,7 +31,7 @@ def torch() -> object:
     return pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
-def people(n: int = 400, seed: int = 0) -> Split:
+def people(n: int = 400, seed: int = 0) -> TrainingSplit:
     """Two groups that differ in size, in their features and in how often they get the favourable outcome."""
     rng = np.random.default_rng(seed)
     groups = np.stack([rng.random(n) < 0.65, rng.random(n) < 0.5]).astype(np.uint8)
@@ -39,7 +39,7 @@ def people(n: int = 400, seed: int = 0) -> Split:
     features[:, 0] += 1.5 * groups[0]
     features[:, 1] += 1.5 * groups[1]
     labels = (features[:, 0] + features[:, 1] + features[:, 2] + rng.normal(size=n) > 1.5).astype(np.uint8)
-    return Split(features, labels, groups)
+    return TrainingSplit(features, labels, groups)
 
 
 def same(left: Ensemble, right: Ensemble) -> bool:
@@ -72,11 +72,11 @@ def test_a_model_is_a_function_of_its_own_bit_and_seed(torch: object, name: str)
 )
 def test_models_once_trained_are_tuned_for_any_lambda_as_if_trained_for_it(torch: object, name: str) -> None:
     split, defence = people(), DEFENCES[name]
-    own = defence.train(Task(split, BITS, SEEDS, QUICK))
-    bases = [own, DEFENCES["none"].train(Task(split, BITS, SEEDS, QUICK))] if name in BEGIN_WITH_NONE else [own]
+    own = defence.train(DefenceTask(split, BITS, SEEDS, QUICK))
+    bases = [own, DEFENCES["none"].train(DefenceTask(split, BITS, SEEDS, QUICK))] if name in BEGIN_WITH_NONE else [own]
     for base, strength in product(bases, (0.1, 2.0)):
         before, settings = [layer.copy() for layer in (*base.weights, *base.biases)], replace(QUICK, strength=strength)
-        tuned = defence.tune(base, Task(split, BITS, SEEDS, settings))
+        tuned = defence.tune(base, DefenceTask(split, BITS, SEEDS, settings))
         assert same(tuned, defence(split, BITS, SEEDS, settings))
         assert not same(tuned, base) or name == "fft-checked"  # which may release the baseline
         assert tuned.unit_rows == base.unit_rows
@@ -85,9 +85,11 @@ def test_models_once_trained_are_tuned_for_any_lambda_as_if_trained_for_it(torch
 
 def test_another_base_gives_other_models(torch: object) -> None:
     split = people()
-    base = DEFENCES["none"].train(Task(split, BITS, SEEDS, replace(QUICK, recipe=replace(QUICK.recipe, steps=10))))
+    base = DEFENCES["none"].train(
+        DefenceTask(split, BITS, SEEDS, replace(QUICK, recipe=replace(QUICK.recipe, steps=10)))
+    )
     assert not same(
-        DEFENCES["fft"].tune(base, Task(split, BITS, SEEDS, QUICK)), DEFENCES["fft"](split, BITS, SEEDS, QUICK)
+        DEFENCES["fft"].tune(base, DefenceTask(split, BITS, SEEDS, QUICK)), DEFENCES["fft"](split, BITS, SEEDS, QUICK)
     )
 
 
@@ -106,8 +108,8 @@ def test_defences_that_begin_with_the_undefended_models_say_so() -> None:
 def test_training_and_tuning_tell_their_steps_to_the_last(torch: object, name: str) -> None:
     split, defence = people(), DEFENCES[name]
     told: list[list[tuple[int, int]]] = [[], []]
-    base = defence.train(Task(split, BITS, SEEDS, QUICK, lambda *at: told[0].append(at)))
-    defence.tune(base, Task(split, BITS, SEEDS, QUICK, lambda *at: told[1].append(at)))
+    base = defence.train(DefenceTask(split, BITS, SEEDS, QUICK, lambda *at: told[0].append(at)))
+    defence.tune(base, DefenceTask(split, BITS, SEEDS, QUICK, lambda *at: told[1].append(at)))
     training, tuning = {"dp-sgd": (20, 0), "dp-sgd+fft": (20, 20), "fft-paper": (200, 50)}.get(
         name, (30, 20 if name in TUNED else 0)
     )
@@ -146,7 +148,7 @@ def test_no_row_is_dealt_twice_and_mixtures_have_their_purity() -> None:
     ):
         split = people()
         settings = replace(QUICK, purity=purity, rows=rows, other_rows=other_rows)
-        for b, hand in zip((0, 1), deal(Task(split, (0, 1), (1, 2), settings)), strict=True):
+        for b, hand in zip((0, 1), deal(DefenceTask(split, (0, 1), (1, 2), settings)), strict=True):
             together = np.concatenate([hand.own, hand.other])
             assert len(set(together)) == len(together)
             assert abs(np.mean(split.groups[0][hand.own] == b) - purity) <= 0.5 / len(hand.own)
@@ -159,7 +161,7 @@ def test_no_row_is_dealt_twice_and_mixtures_have_their_purity() -> None:
 
 def test_models_rows_follow_from_their_seeds() -> None:
     split, settings = people(), replace(QUICK, rows=60)
-    first, again, other = deal(Task(split, (1, 1, 1), (5, 5, 6), settings))
+    first, again, other = deal(DefenceTask(split, (1, 1, 1), (5, 5, 6), settings))
     assert np.array_equal(first.own, again.own)
     assert set(first.own) != set(other.own)
 
@@ -167,7 +169,7 @@ def test_models_rows_follow_from_their_seeds() -> None:
 @pytest.mark.parametrize("change", [{"rows": 390}, {"purity": 0.6, "rows": 200, "other_rows": 200}])
 def test_more_rows_than_there_are_are_refused_in_one_line(change: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="cannot be drawn from groups of"):
-        deal(Task(people(), [0], [0], replace(QUICK, **change)))
+        deal(DefenceTask(people(), [0], [0], replace(QUICK, **change)))
 
 
 def test_settings_out_of_range_are_refused() -> None:
@@ -179,7 +181,7 @@ def test_settings_out_of_range_are_refused() -> None:
 def test_a_split_of_one_group_is_refused() -> None:
     split = people()
     with pytest.raises(ValueError, match="both groups"):
-        Split(split.features, split.labels, np.ones_like(split.groups))
+        TrainingSplit(split.features, split.labels, np.ones_like(split.groups))
 
 
 def test_without_a_penalty_fair_fine_tuning_is_plain_fine_tuning(torch: object) -> None:
@@ -202,7 +204,7 @@ def test_the_printed_protocol_scales_rows_inside_the_model(torch: object) -> Non
     assert np.allclose(models.scores(3 * split.features), models.scores(split.features), atol=1e-5)
 
 
-def steps_told(split: Split, bits: tuple[int, ...], settings: Settings) -> tuple[int, int]:
+def steps_told(split: TrainingSplit, bits: tuple[int, ...], settings: Settings) -> tuple[int, int]:
     """How many steps the printed protocol says it takes over all models, in training and in tuning, before it does."""
     told: list[int] = []
 
@@ -211,10 +213,12 @@ def steps_told(split: Split, bits: tuple[int, ...], settings: Settings) -> tuple
         raise KeyboardInterrupt
 
     defence, seeds = DEFENCES["fft-paper"], range(len(bits))
-    base = DEFENCES["none"].train(Task(split, bits, seeds, replace(QUICK, recipe=replace(QUICK.recipe, steps=1))))
+    base = DEFENCES["none"].train(
+        DefenceTask(split, bits, seeds, replace(QUICK, recipe=replace(QUICK.recipe, steps=1)))
+    )
     for stage in (defence.train, lambda task: defence.tune(base, task)):
         with pytest.raises(KeyboardInterrupt):
-            stage(Task(split, bits, seeds, settings, tell))
+            stage(DefenceTask(split, bits, seeds, settings, tell))
     return told[0], told[1]
 
 
@@ -259,7 +263,7 @@ def test_weighted_penalties_weigh_labels_by_what_they_can_leak(torch: object, mo
 
     monkeypatch.setattr(fft, "tune", spy)
     split = people()
-    fft_weighted(DEFENCES["none"](split, [0], [0], QUICK), Task(split, [0], [0], QUICK))
+    fft_weighted(DEFENCES["none"](split, [0], [0], QUICK), DefenceTask(split, [0], [0], QUICK))
     positive = np.mean([np.mean(split.labels[split.groups[0] == a]) for a in (0, 1)])
     # Pure groups: |P(A=1|y,D0) - P(A=1|y,D1)| = 1, so P(y) is left.
     assert seen == [pytest.approx((1 - positive, positive))]

@@ -23,7 +23,7 @@ from fairwall.rpc.identity import Credentials
 from fairwall.rpc.process import PartyConfig
 from sim.games.referee import Referee
 from sim.games.reveal.referee import RevealDealer
-from sim.games.table import Table
+from sim.games.table import GameTable
 from sim.play.keys import mint
 
 PARTIES = ("compliance", "developer", "adversary")
@@ -184,7 +184,7 @@ def test_a_configuration_does_not_show_its_private_key(credentials: dict[str, Cr
 @pytest.fixture
 def referee(credentials: dict[str, Credentials]) -> Iterator[str]:
     """The address of a referee who lets nobody in yet."""
-    table = Table()
+    table = GameTable()
     waiting, dealer = Referee("run-1", "digest", GAME_REVEAL, table), RevealDealer(table)
 
     def register(grpc_server: grpc.Server) -> None:

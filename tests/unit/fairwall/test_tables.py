@@ -13,7 +13,7 @@ from pyarrow import csv, parquet
 
 from fairwall.tables import reading
 from fairwall.tables.errors import DataError
-from fairwall.tables.people import People, select
+from fairwall.tables.people import TwoGroups, select
 from fairwall.tables.reading import header, read
 from fairwall.tables.roles import Roles
 from tests import loans
@@ -22,7 +22,7 @@ ROWS = "group,y,x\na,1,1.5\nb,0,2\nc,1,3\na,0,4\nb,1,5\n,0,6\n"
 ROLES = Roles("group", "a", "b", "y", "1")
 
 
-def people(tmp_path: Path, roles: Roles = ROLES, rows: str = ROWS) -> People:
+def people(tmp_path: Path, roles: Roles = ROLES, rows: str = ROWS) -> TwoGroups:
     path = tmp_path / "people.csv"
     path.write_text(rows)
     return select("people", read(path, "people"), roles)

@@ -12,10 +12,10 @@ import pytest
 from fairwall.client import AuditClient
 from fairwall.tools.asynchronous import AsyncAuditClient
 from fairwall.tools.classifiers import ask_about
-from fairwall.tools.pytest_plugin import Audit
+from fairwall.tools.pytest_plugin import AuditFixture
 from fairwall.tools.scoring import GapScorer
 
-ABOUT_CLASSIFIERS = {"ask": Audit.ask, "count_by_group": Audit.by_group}
+ABOUT_CLASSIFIERS = {"ask": AuditFixture.ask, "count_by_group": AuditFixture.by_group}
 """What the fixture asks, by the client's name for it."""
 
 NOT_ABOUT_CLASSIFIERS = {
@@ -83,6 +83,6 @@ def test_the_fixture_asks_about_classifiers_what_the_client_does() -> None:
 
 
 def test_whatever_asks_for_a_gap_asks_by_which_column() -> None:
-    for asks in (Audit.ask, Audit.gap, Audit.gap_at_most, ask_about):
+    for asks in (AuditFixture.ask, AuditFixture.gap, AuditFixture.gap_at_most, ask_about):
         assert "by" in parameters(asks), asks
     assert "by" in {field.name for field in dataclasses.fields(GapScorer)}

@@ -10,7 +10,7 @@ import pytest
 
 from compliance.noise.sampling import Seeded
 from fairwall.client.by_group import ByGroup
-from fairwall.tools.pytest_plugin import Audit
+from fairwall.tools.pytest_plugin import AuditFixture
 from sim.attestation import law, rates
 from tests.silent_noise import SILENT
 from tests.unit.compliance.test_groups import asked, people_of
@@ -60,7 +60,7 @@ def test_pages_and_tools_say_undefined() -> None:
     worst = list(rates._worst(counts, counts.by))
     assert rates._verdicts(worst, 1) == ["impact ratios are undefined: no group has a rate above 0."]
     assert law._side(worst[0], 0.8) == "undefined"
-    audit = Audit(None, None, 1.0)  # type: ignore[arg-type]
+    audit = AuditFixture(None, None, 1.0)  # type: ignore[arg-type]
     ratio = audit._ratio(counts, "ours", None, "ratio_low")
     assert math.isnan(ratio)
     assert "is undefined" in repr(ratio)

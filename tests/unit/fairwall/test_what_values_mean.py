@@ -32,7 +32,7 @@ from fairwall.tables.reading import read
 from fairwall.tables.roles import Roles
 from fairwall.tables.values import favourable, is_missing, is_unknown, meaning
 from fairwall.tools.classifiers import predictions_of
-from fairwall.tools.pytest_plugin import Audit
+from fairwall.tools.pytest_plugin import AuditFixture
 
 ROLES = Roles("g", "a", None, "y", "1")
 
@@ -263,8 +263,8 @@ def test_a2_the_fixture_of_pytest_asks_too() -> None:
     denied = Classifier("approved", "denied")
     for ask in ("ask", "by_group"):
         with pytest.raises(ValueError, match="which class is favourable"):
-            getattr(Audit(service, None, 1.0), ask)("sp", denied, [0])
-        getattr(Audit(service, None, 1.0, positive="approved"), ask)("sp", denied, [0])
+            getattr(AuditFixture(service, None, 1.0), ask)("sp", denied, [0])
+        getattr(AuditFixture(service, None, 1.0, positive="approved"), ask)("sp", denied, [0])
         assert service.asked == [1.0]
 
 

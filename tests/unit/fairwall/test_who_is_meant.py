@@ -23,7 +23,7 @@ from fairwall.client.rehearsal import _people
 from fairwall.client.search import candidates_of
 from fairwall.tools.asynchronous import AsyncAuditClient
 from fairwall.tools.classifiers import ask_about
-from fairwall.tools.pytest_plugin import Audit
+from fairwall.tools.pytest_plugin import AuditFixture
 from fairwall.tools.scoring import GapScorer
 from fairwall.wire.rows import digest_of, ordered_ids
 
@@ -336,7 +336,7 @@ def test_every_other_way_to_ask_reads_it_by_the_same_rule(audits: Offline) -> No
         assert audits.told(lambda ask=ask: ask(**right))  # type: ignore[misc]
         assert audits.told(ask)
         refused(lambda ask=ask: ask(**wrong), ORDERED.format(1))  # type: ignore[misc]
-    tool = Audit(audits, TABLE, 1.0)
+    tool = AuditFixture(audits, TABLE, 1.0)
     assert audits.told(lambda: tool.gap("sp", Model()))
     assert audits.told(lambda: tool.by_group("group", Model(), FRAME))
     for ask in (tool.ask, tool.gap_at_most):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, ttest_1samp
 
-from sim.games.inference.advantage import Estimate, _independent, measure
+from sim.games.inference.advantage import IntervalEstimate, _independent, measure
 
 Victims = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -77,7 +77,7 @@ def test_splits_that_all_agree_still_leave_doubt() -> None:
     assert found.advantage.mean == found.advantage.high == 1
     # 200 of 200 right: the probability p of right guesses has p^200 >= 0.01 / 2.
     assert found.advantage.low == pytest.approx(2 * 0.005 ** (1 / 200) - 1)
-    assert found.accuracy == Estimate(100, pytest.approx(100 * 0.005 ** (1 / 200)), 100)
+    assert found.accuracy == IntervalEstimate(100, pytest.approx(100 * 0.005 ** (1 / 200)), 100)
 
 
 def test_who_is_always_wrong_knows_everything() -> None:

@@ -29,7 +29,7 @@ from typer.testing import CliRunner
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours, Rule, pure
-from compliance.ledger.entries import Reply, Request, Served
+from compliance.ledger.entries import Reply, Request, ServedData
 from compliance.ledger.place import Inspection, inspect
 from fairwall.rpc import identity
 from sim.attestation import check as checking
@@ -39,7 +39,7 @@ from sim.attestation.envelope import EnvelopeError, Signer
 from sim.attestation.page import render
 from sim.cli.deploy.ledger import app
 from sim.deployment.certificates import write
-from sim.report.tables import Column, PageTable
+from sim.report.tables import PageTable, PrintedColumn
 from sim.verify.signature import SigningKeyError, new_key, private_key
 from tests.browsed import CHROMIUM
 from tests.command import fairwall
@@ -514,7 +514,7 @@ def test_the_page_says_what_groups_noise_has_counted_on(places: Places) -> None:
     ledger = Ledger()
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(2.0))
     ledger.allocate("loans", "alice", 2.0)
-    ledger.admit(b"policy", [Served("loans", ("alice",), ("sp",), 20)])
+    ledger.admit(b"policy", [ServedData("loans", ("alice",), ("sp",), 20)])
     says = "at least 20 people in each group"
     for number, least in ((0, 1), (1, 20)):
         account = account_of(inspect_of(ledger), places.signer())
@@ -639,7 +639,7 @@ def test_a_legend_has_any_name(account: dict[str, Any], rendered: None) -> None:
 
 
 def test_a_formula_stays_a_text_in_a_spreadsheet() -> None:
-    table = PageTable((Column("name", ["=1+1", "a=1"], numeric=False), Column("gap", ["-0.5", "1"])))
+    table = PageTable((PrintedColumn("name", ["=1+1", "a=1"], numeric=False), PrintedColumn("gap", ["-0.5", "1"])))
     assert base64.b64decode(table.csv.partition("base64,")[2]).decode().split() == ["name,gap", "'=1+1,-0.5", "a=1,1"]
 
 

@@ -14,7 +14,7 @@ from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.arrays import header_of, to_message
 from fairwall.wire.v1 import metric_pb2
 from sim.transcripts.findings import Findings
-from sim.transcripts.messages import Batch, Cards, Submission, TrialMessages
+from sim.transcripts.messages import Cards, RecordedBatch, RecordedSubmission, TrialMessages
 from sim.verify.audit_reports import compare
 
 RNG = np.random.default_rng(4)
@@ -33,9 +33,9 @@ class Sold(NamedTuple):
     charged: float
 
 
-def batch(name: str, sold: Sold) -> Batch:
+def batch(name: str, sold: Sold) -> RecordedBatch:
     answer = AuditResponse(gaps=to_message(np.array([0.25, 0.5])), epsilon_charged=sold.charged)
-    return Batch(
+    return RecordedBatch(
         name, metric_pb2.METRIC_SP, float(sold.epsilon), 2, PREDICTIONS, answer, True, sold.asked, sold.answered
     )
 
@@ -63,7 +63,7 @@ def trial(mechanism: str, batches: Sequence[Sold], queried: Sequence[Sold] = ())
     return TrialMessages(
         "deal-1",
         cards={"ComplianceDeal": Cards(deal, {"labels": LABELS, "protected": PROTECTED, "release": RELEASED})},
-        submissions={"SubmitAuditReport": Submission("entry 9", report, True)},
+        submissions={"SubmitAuditReport": RecordedSubmission("entry 9", report, True)},
         batches={f"metric-{n}": batch(f"metric-{n}", sold) for n, sold in enumerate(batches)},
         others={"deal-1/trained": {f"metric-{n}": batch(f"metric-{n}", sold) for n, sold in enumerate(queried)}},
         is_heard=True,

@@ -7,15 +7,15 @@ import pytest
 from numpy.typing import NDArray
 
 from sim.verify import byte_search
-from sim.verify.byte_search import ANYWHERE_BITS, NARROW, WIDE, Column, Search
+from sim.verify.byte_search import ANYWHERE_BITS, NARROW, WIDE, ByteSearch, SoughtColumn
 
 BLOCK = 1 << 12
 
 
-def column(people: int, advantaged: int, seed: int = 0) -> Column:
+def column(people: int, advantaged: int, seed: int = 0) -> SoughtColumn:
     values = np.zeros(people, np.uint8)
     values[np.random.default_rng(seed).permutation(people)[:advantaged]] = 1
-    return Column(f"{advantaged} of {people}", values)
+    return SoughtColumn(f"{advantaged} of {people}", values)
 
 
 def laid(values: NDArray[np.uint8], stride: int) -> bytes:
@@ -38,7 +38,7 @@ def test_a_column_that_lies_across_two_blocks_is_found(monkeypatch: pytest.Monke
             known = column(100, 30)
             data = laid(known.values, stride)
             start = BLOCK - (1 + stride * (before - 1) if isinstance(before, int) else len(data))
-            found = Search([known])(within(data, start, 3 * BLOCK))
+            found = ByteSearch([known])(within(data, start, 3 * BLOCK))
             assert (start, f"one value every {stride} bytes, in the order of the rows") in {
                 (hit.at, hit.how) for hit in found
             }
@@ -50,17 +50,17 @@ def test_bits_that_lie_across_two_blocks_are_found(monkeypatch: pytest.MonkeyPat
         known = column(200, 60)
         data = np.packbits(np.concatenate((np.zeros(shift, np.uint8), known.values))).tobytes()
         for start in (BLOCK - 1, BLOCK - len(data) // 2, BLOCK - len(data) + 1):
-            found = Search([known])(within(data, start, 2 * BLOCK))
+            found = ByteSearch([known])(within(data, start, 2 * BLOCK))
             assert [(hit.column, hit.at) for hit in found if hit.how.startswith("bits, first")] == [(known, start)]
 
 
 def test_bits_that_end_with_the_data_are_found_and_those_that_lack_one_are_not() -> None:
     """What is not there is no 0."""
-    known = Column("ends with 0", np.append(column(200, 60).values, [0]).astype(np.uint8))
+    known = SoughtColumn("ends with 0", np.append(column(200, 60).values, [0]).astype(np.uint8))
     whole = np.random.default_rng(3).bytes(50)
-    assert [hit.column for hit in Search([known])(whole + np.packbits(known.values[:200]).tobytes())] == []
+    assert [hit.column for hit in ByteSearch([known])(whole + np.packbits(known.values[:200]).tobytes())] == []
     shifted = np.packbits(np.concatenate((np.ones(7, np.uint8), known.values))).tobytes()
-    assert known in [hit.column for hit in Search([known])(whole + shifted)]
+    assert known in [hit.column for hit in ByteSearch([known])(whole + shifted)]
 
 
 def test_a_column_of_forty_bits_or_a_little_more_is_found_anywhere() -> None:
@@ -80,9 +80,9 @@ def test_a_column_of_forty_bits_or_a_little_more_is_found_anywhere() -> None:
             laid(1 - known.values, 5),
             laid(known.values[::-1], 3),
         ):
-            assert {hit.column for hit in Search([known])(within(data, 333, len(data) + 1000))} == {known}
+            assert {hit.column for hit in ByteSearch([known])(within(data, 333, len(data) + 1000))} == {known}
         packed = np.packbits(known.values).tobytes()
-        assert {hit.column for hit in Search([known])(within(packed, 333, len(packed) + 1000))} == {known}
+        assert {hit.column for hit in ByteSearch([known])(within(packed, 333, len(packed) + 1000))} == {known}
 
 
 def test_below_that_only_what_is_the_column_alone_is_compared() -> None:
@@ -90,10 +90,10 @@ def test_below_that_only_what_is_the_column_alone_is_compared() -> None:
     assert known.bits < ANYWHERE_BITS
     for width in NARROW:
         data = known.values.astype(f"<u{width}").tobytes()
-        assert [(hit.column, hit.how) for hit in Search([known])(data)] == [
+        assert [(hit.column, hit.how) for hit in ByteSearch([known])(data)] == [
             (known, f"one value every {width} bytes, in the order of the rows")
         ]
-        assert not Search([known])(data + b"\x07")
+        assert not ByteSearch([known])(data + b"\x07")
 
 
 def test_a_part_of_a_column_is_not_the_column() -> None:
@@ -101,10 +101,10 @@ def test_a_part_of_a_column_is_not_the_column() -> None:
     known, stride = column(100, 30), 3
     data = laid(known.values, stride)
     for size in range(len(data)):
-        assert not Search([known])(data[:size], (stride,))
-    assert Search([known])(data, (stride,))
+        assert not ByteSearch([known])(data[:size], (stride,))
+    assert ByteSearch([known])(data, (stride,))
 
 
 def test_of_two_columns_that_are_each_other_s_opposite_both_are_found() -> None:
-    one, other = column(30, 10), Column("opposite", 1 - column(30, 10).values)
-    assert {hit.column for hit in Search([one, other])(one.values.tobytes())} == {one, other}
+    one, other = column(30, 10), SoughtColumn("opposite", 1 - column(30, 10).values)
+    assert {hit.column for hit in ByteSearch([one, other])(one.values.tobytes())} == {one, other}

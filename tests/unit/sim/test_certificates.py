@@ -18,7 +18,7 @@ from fairwall.rpc.identity import CredentialsError, load
 from fairwall.rpc.revoked import Revoked, RevokedError
 from sim.deployment import certificates
 from sim.deployment.certificates import CertificatesError, authority_of, issued, renew, revoke, write
-from sim.play.keys import Authority, mint
+from sim.play.keys import RunAuthority, mint
 
 
 def minted(folder: Path, *developers: str, days: int = 365) -> list[Path]:
@@ -133,7 +133,7 @@ def test_a_certificate_that_has_expired_is_refused_by_name(tmp_path: Path) -> No
 # Later on ---------------------------------------------------------------------------------------------------------
 
 
-def authority(folder: Path) -> Authority:
+def authority(folder: Path) -> RunAuthority:
     return authority_of(folder / "authority" / "authority.pem", folder / "authority" / "key.pem")
 
 
@@ -211,7 +211,7 @@ def without_list(folder: Path) -> Path:
     return folder
 
 
-BAD: dict[str, tuple[Callable[[Path, Authority], object], str]] = {
+BAD: dict[str, tuple[Callable[[Path, RunAuthority], object], str]] = {
     "a duplicate": (lambda folder, own: certificates.add(folder, "bob", 1, own), "bob: has a certificate already"),
     "a duplicate of one that was revoked": (
         lambda folder, own: (revoke(folder, "bob", own), certificates.add(folder, "bob", 1, own)),
@@ -229,7 +229,7 @@ BAD: dict[str, tuple[Callable[[Path, Authority], object], str]] = {
     "an unknown number": (lambda folder, own: revoke(folder, "bob", own, 18), "no certificate of number 12"),
     "too long": (lambda folder, own: renew(folder, "bob", 3655, own), "--days: at most 36"),
     "another authority": (
-        lambda folder, _: renew(folder, "bob", 1, Authority.new("loans", datetime.now(UTC) + timedelta(9))),
+        lambda folder, _: renew(folder, "bob", 1, RunAuthority.new("loans", datetime.now(UTC) + timedelta(9))),
         "issued by another authority",
     ),
     "no folder": (lambda folder, own: renew(folder / "no", "bob", 1, own), "name a folder that"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.answers.audits import Case, game_case, values_of
+from compliance.answers.audits import AuditCase, game_case, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import limited
 from compliance.ledger.accountant import Budget
@@ -22,7 +22,7 @@ from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
 from fairwall.laws.exposure import Limit
 from fairwall.rpc.arrays import to_message
 from fairwall.wire.metrics import number_of
-from sim.transcripts.messages import Batch
+from sim.transcripts.messages import RecordedBatch
 from sim.verify.charges import charges
 
 RNG = np.random.default_rng(16)
@@ -39,12 +39,14 @@ ASKED = [
 """Metric, predictions and epsilon of batches, one after the other."""
 
 
-def case_of(mechanism: Mechanism) -> Case:
+def case_of(mechanism: Mechanism) -> AuditCase:
     records = Records(LABELS, PROTECTED, ("sp", "eo"))
     return game_case("deal-1", records, mechanism, Budget(1e3), 0.0, 100, seed=bytes(32))
 
 
-def settled(case: Case, asked: Sequence[tuple[str, NDArray[np.float64], float]]) -> list[tuple[Batch, float]]:
+def settled(
+    case: AuditCase, asked: Sequence[tuple[str, NDArray[np.float64], float]]
+) -> list[tuple[RecordedBatch, float]]:
     """Ask a case, one batch after the other; what was asked, and what was charged."""
     batches = []
     for number, (metric, predictions, epsilon) in enumerate(asked):
@@ -52,7 +54,7 @@ def settled(case: Case, asked: Sequence[tuple[str, NDArray[np.float64], float]])
         charged = entry.request.loss.epsilon
         answer = AuditResponse(gaps=to_message(values_of(entry)), epsilon_charged=charged)
         place = 2 * number
-        batch = Batch(
+        batch = RecordedBatch(
             f"metric-{number}",
             number_of(metric),
             epsilon,
@@ -67,7 +69,7 @@ def settled(case: Case, asked: Sequence[tuple[str, NDArray[np.float64], float]])
     return batches
 
 
-def told(case: Case, batches: Sequence[tuple[Batch, float]]) -> list[float | None]:
+def told(case: AuditCase, batches: Sequence[tuple[RecordedBatch, float]]) -> list[float | None]:
     return [None if loss is None else loss.epsilon for loss in charges(case, batches)]
 
 

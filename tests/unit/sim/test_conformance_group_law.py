@@ -12,7 +12,7 @@ from compliance.noise.sampling import Seeded
 from fairwall.laws.ball import Ball
 from fairwall.laws.groups import balanced
 from sim.conformance import group_law, law
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.world import Result
 
 RNG = np.random.default_rng(3)
@@ -30,14 +30,14 @@ def test_noise_of_its_law_becomes_uniform(rate: float, groups: int) -> None:
 def test_half_of_the_noise_and_none_are_convicted() -> None:
     for rate, groups in [(1e-4, 8), (0.3, 6)]:
         for noise in (balanced(RNG, 2 * rate, 400, groups), np.zeros((400, groups))):
-            with pytest.raises(Violation):
+            with pytest.raises(ProtocolViolation):
                 law.require_noise(2 * group_law.uniform(noise.astype(np.float64), rate).ravel() - 1)
 
 
 def test_the_same_noise_twice_is_convicted() -> None:
     noise = balanced(RNG, 0.2, 400, 5).astype(np.float64)
     one, other = (group_law.uniform(noise, 0.2).ravel() for _ in range(2))
-    with pytest.raises(Violation, match="the same noise"):
+    with pytest.raises(ProtocolViolation, match="the same noise"):
         law.require_unrelated(*(Result(None, uniform=each, discrete=True) for each in (one, other)))  # type: ignore[arg-type]
 
 
@@ -74,5 +74,5 @@ def test_another_ball_is_convicted(ball: Ball, twin: str) -> None:
             factor = 2.0 if twin == "half" else 0.5
             drawn = ball_noise(Seeded(RNG), replace(ball, rate=factor * ball.rate), 900)
     rows, sizes = of_ball(ball, drawn)
-    with pytest.raises(Violation):
+    with pytest.raises(ProtocolViolation):
         law.require_noise(2 * np.append(rows, sizes) - 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from compliance.mechanisms.local import PROTOCOLS, seeded
 from fairwall.laws.local import LOCAL_LAWS
 from sim.conformance import law, local_law
-from sim.conformance.calls import Violation
+from sim.conformance.calls import ProtocolViolation
 from sim.conformance.world import Result
 
 PEOPLE, DOMAINS, SHARES = 3000, (5, 2, 3), (0.5, 0.2, 0.3)
@@ -54,7 +54,7 @@ def test_sound_releases_pass_and_one_that_is_the_one_before_does_not(protocol: s
         spent = epsilons(whole)
         first, second = (judge(drawn(protocol, spent), spent, protocol) for _ in range(2))
         law.require_unrelated(first, second)
-        with pytest.raises(Violation, match="the same noise"):
+        with pytest.raises(ProtocolViolation, match="the same noise"):
             law.require_unrelated(first, first)
 
 
@@ -87,11 +87,11 @@ BROKEN: list[Callable[[str, list[float]], Encodings]] = [bare, unsplit, noisier,
 def test_a_release_of_another_law_is_convicted(protocol: str) -> None:
     spent = epsilons(8.0)
     for draw in BROKEN:
-        with pytest.raises(Violation):
+        with pytest.raises(ProtocolViolation):
             judge(draw(protocol, spent), spent, protocol)
 
 
 def test_columns_that_share_their_draws_are_convicted() -> None:
     spent = epsilons(4.0)
-    with pytest.raises(Violation, match="columns 1 and 2 are not drawn each by itself"):
+    with pytest.raises(ProtocolViolation, match="columns 1 and 2 are not drawn each by itself"):
         judge(drawn("grr", spent, bytes(32)), spent, "grr")

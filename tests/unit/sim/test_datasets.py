@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from sim import datasets
-from sim.datasets import DataError, Rows, load
+from sim.datasets import DataError, EncodedRows, load
 from sim.datasets.synthetic import synthetic
 
 FOLDER = Path(datasets.__file__).parent
@@ -49,12 +49,12 @@ def rows_of(name: str) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def columns_of(table: Rows) -> list[str]:
+def columns_of(table: EncodedRows) -> list[str]:
     """The columns behind the features, in their order."""
     return list(dict.fromkeys(name.partition("=")[0] for name in table.feature_names))
 
 
-def feature(table: Rows, name: str) -> np.ndarray:
+def feature(table: EncodedRows, name: str) -> np.ndarray:
     return table.features[:, table.feature_names.index(name)]
 
 

@@ -15,7 +15,7 @@ from sim.report.estimates import (
     FEWEST,
     PERCENT,
     POINTS,
-    Estimate,
+    IntervalEstimate,
     Range,
     estimate,
     estimate_of,
@@ -56,7 +56,7 @@ LAWS = [(law, PERCENT) for law in LEAKAGES.values()] + [(law, POINTS) for law in
 IDS = [*LEAKAGES, *(f"gain of {name}" for name in GAINS)]
 
 
-def missed(law: list[float], trials: int, repetitions: int, of: Callable[[np.ndarray], Estimate]) -> int:
+def missed(law: list[float], trials: int, repetitions: int, of: Callable[[np.ndarray], IntervalEstimate]) -> int:
     """Count how often the interval of so many draws misses the law's mean."""
     draws = np.random.default_rng([trials, 3]).choice(law, (repetitions, trials))
     mean = float(np.mean(law))
@@ -64,9 +64,9 @@ def missed(law: list[float], trials: int, repetitions: int, of: Callable[[np.nda
     return sum(not (one.low or 0) - 1e-9 <= mean <= (one.high or 0) + 1e-9 for one in found)
 
 
-def by_t(values: np.ndarray) -> Estimate:
+def by_t(values: np.ndarray) -> IntervalEstimate:
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return Estimate(float(values.mean()), *t_interval(float(values.mean()), error, len(values) - 1, 0.05))
+    return IntervalEstimate(float(values.mean()), *t_interval(float(values.mean()), error, len(values) - 1, 0.05))
 
 
 def test_an_interval_of_leakages_misses_their_mean_no_more_often_than_the_page_says() -> None:
@@ -105,7 +105,7 @@ def test_fewer_than_five_trials_have_no_interval() -> None:
         for found in (estimate(values, PERCENT), estimate(values), share(trials, trials)):
             assert (found.low, found.high, found.sign) == (None, None, 0)
             assert "(" not in str(found)
-        assert str(Estimate(-3.0)) == "−3.0"
+        assert str(IntervalEstimate(-3.0)) == "−3.0"
 
 
 def test_trials_that_all_came_to_the_same_allow_for_others_that_did_not_come() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from sim.datasets import FORMATS, DataError, Rows, load
+from sim.datasets import FORMATS, DataError, EncodedRows, load
 from sim.datasets import bias_in_bios as bios
 from sim.datasets.lsac import COLUMNS
 from sim.datasets.utkface import PLACES, SIDE
@@ -33,11 +33,11 @@ def write(path: Path, columns: Mapping[str, Any]) -> Path:
     return path
 
 
-def columns_of(table: Rows) -> set[str]:
+def columns_of(table: EncodedRows) -> set[str]:
     return {name.partition("=")[0] for name in table.feature_names}
 
 
-def feature(table: Rows, name: str) -> list[float]:
+def feature(table: EncodedRows, name: str) -> list[float]:
     return table.features[:, table.feature_names.index(name)].tolist()
 
 

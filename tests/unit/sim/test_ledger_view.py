@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from compliance.ledger import Ledger
-from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule, pure
+from compliance.ledger.accountant import Budget, Loss, LossKind, Neighbours, Rule, pure
 from compliance.ledger.entries import Reply, Request
 from sim.cli.deploy.ledger import app
 from sim.cli.status import WIDTH
@@ -35,7 +35,9 @@ def path(tmp_path: Path) -> Path:
             lambda _: Reply(ANSWER, FACTS),
         )
     ledger.settle(
-        Request("patients", "ann", "g", b"d", "sp", "gaussian", Neighbours.USER, Loss(1.0, 1e-6, Law.GAUSSIAN, 4.0)),
+        Request(
+            "patients", "ann", "g", b"d", "sp", "gaussian", Neighbours.USER, Loss(1.0, 1e-6, LossKind.GAUSSIAN, 4.0)
+        ),
         lambda _: Reply(ANSWER),
     )
     ledger.close()

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
 
 from sim.games import read
-from sim.games.release.questions import FAIRNESS, UTILITY, Answers, Effect, answers
+from sim.games.release.questions import FAIRNESS, UTILITY, Effect, ReleaseFindings, answers
 from sim.games.release.report.studied import verdicts
 from sim.games.release.report.words import page
 from sim.games.release.seeds import METRICS, Figures, ReleaseCell, of_run, published, table_name
@@ -45,7 +45,7 @@ def cell(protocol: str = "grr", split: str = "uniform", epsilon: float = 1.0) ->
     return ReleaseCell("d", protocol, split, epsilon)
 
 
-def effect(found: Answers, metric: str) -> Effect:
+def effect(found: ReleaseFindings, metric: str) -> Effect:
     return found.released[metric]
 
 
@@ -108,7 +108,7 @@ def test_cells_are_counted_by_their_means() -> None:
     assert (against.mean, against.worst) == (pytest.approx(0), pytest.approx(-0.1))
 
 
-def ranked(order: Sequence[str], consistent: Mapping[str, float], seeds: int = 4) -> Answers:
+def ranked(order: Sequence[str], consistent: Mapping[str, float], seeds: int = 4) -> ReleaseFindings:
     """Let protocols be the better, the earlier they stand, by every metric."""
     told = {}
     for place, protocol in enumerate(order):
@@ -202,7 +202,7 @@ def test_a_cost_is_negligible_within_one_point() -> None:
 
 
 @pytest.fixture(scope="module")
-def official() -> dict[str, Answers]:
+def official() -> dict[str, ReleaseFindings]:
     files = ("ldp_official_seeds.csv.gz", "ldp_official_nondp_seeds.csv.gz")
     every = {cell: seeds for name in files for cell, seeds in published(SHARED / name).items()}
     return {each.data: each for each in answers(every)}
@@ -210,7 +210,7 @@ def official() -> dict[str, Answers]:
 
 @pytest.mark.check
 @NEEDS_TABLES
-def test_the_published_figures_bear_out_only_some_of_what_is_said_of_them(official: dict[str, Answers]) -> None:
+def test_the_published_figures_bear_out_only_some_of_what_is_said_of_them(official: dict[str, ReleaseFindings]) -> None:
     found = {name: list(verdicts(told).values()) for name, told in official.items()}
     for name, beginnings in {
         "adult": ("fairer: yes; cost negligible: yes.", "fairer: in part; more useful: yes.", "GRR and SS best: yes."),
@@ -226,7 +226,7 @@ def test_the_published_figures_bear_out_only_some_of_what_is_said_of_them(offici
 
 @pytest.mark.check
 @NEEDS_TABLES
-def test_acs_coverage_loses_f1_and_k_based_does_not_help(official: dict[str, Answers]) -> None:
+def test_acs_coverage_loses_f1_and_k_based_does_not_help(official: dict[str, ReleaseFindings]) -> None:
     told = official["ACSCoverage"]
     f1 = effect(told, "f1")
     assert (round(100 * f1.mean, 1), round(100 * f1.worst, 1), f1.cells, f1.seeds) == (-13.2, -22.5, 126, 20)

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from sim.report.estimates import Estimate, Range
+from sim.report.estimates import IntervalEstimate, Range
 from sim.report.reproduction import (
     NOT_AS_DESCRIBED,
     NOT_REPRODUCED,
@@ -17,7 +17,7 @@ from sim.report.reproduction import (
     region,
 )
 
-Rule = Callable[[Estimate, Range, str | None], str]
+Rule = Callable[[IntervalEstimate, Range, str | None], str]
 LINE = range(6)
 """Places for four ends in every order, with every tie, and room between and around them."""
 
@@ -37,12 +37,12 @@ def faults(rule: Rule) -> list[str]:
     """Find where a rule judges otherwise than point by point."""
     found = []
     for (low, high), printed in product(combinations_with_replacement(LINE, 2), repeat=2):
-        measured = Estimate((low + high) / 2, low, high)
+        measured = IntervalEstimate((low + high) / 2, low, high)
         if rule(measured, printed, None) != by_points(low, high, printed):
             found.append(f"{(low, high)} beside {printed}")
         if rule(measured, printed, "the seed") != NOT_AS_DESCRIBED:
             found.append(f"{(low, high)} beside {printed}, not described")
-    if rule(Estimate(2.0), (0, 5), None) != UNDECIDED:
+    if rule(IntervalEstimate(2.0), (0, 5), None) != UNDECIDED:
         found.append("no interval")
     return found
 
@@ -51,23 +51,23 @@ def test_the_rule_judges_every_interval_as_its_points_do() -> None:
     assert faults(judged) == []
 
 
-def meets(measured: Estimate, printed: Range, missing: str | None) -> str:
+def meets(measured: IntervalEstimate, printed: Range, missing: str | None) -> str:
     """The twin that takes one point in common for enough."""
     verdict = judged(measured, printed, missing)
     return REPRODUCED if verdict == UNDECIDED else verdict
 
 
-def open_ended(measured: Estimate, printed: Range, missing: str | None) -> str:
+def open_ended(measured: IntervalEstimate, printed: Range, missing: str | None) -> str:
     """The twin that leaves the region's ends out."""
     return judged(measured, (printed[0] + 0.01, printed[1] - 0.01), missing)
 
 
-def by_the_mean(measured: Estimate, printed: Range, missing: str | None) -> str:
+def by_the_mean(measured: IntervalEstimate, printed: Range, missing: str | None) -> str:
     """The twin that knows no interval."""
-    return judged(Estimate(measured.mean, measured.mean, measured.mean), printed, missing)
+    return judged(IntervalEstimate(measured.mean, measured.mean, measured.mean), printed, missing)
 
 
-def forgiving(measured: Estimate, printed: Range, missing: str | None) -> str:
+def forgiving(measured: IntervalEstimate, printed: Range, missing: str | None) -> str:
     """The twin that asks for no description where the numbers agree."""
     verdict = judged(measured, printed)
     return NOT_AS_DESCRIBED if missing and verdict != REPRODUCED else verdict
@@ -85,4 +85,4 @@ def test_a_region_reaches_as_far_as_the_standard_deviation_and_the_margin() -> N
 
 
 def test_a_text_that_is_empty_misses_nothing() -> None:
-    assert judged(Estimate(1.0, 0.5, 1.5), (0, 2), "") == REPRODUCED
+    assert judged(IntervalEstimate(1.0, 0.5, 1.5), (0, 2), "") == REPRODUCED

@@ -19,7 +19,7 @@ from sim.games import lay_out
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards
 from sim.games.reveal import record
 from sim.games.reveal.deal import DeveloperCards, PublicSample, RevealDeal
-from sim.games.reveal.outcome import LossTest, RevealGuess, RevealOutcome
+from sim.games.reveal.outcome import RevealGuess, RevealOutcome, SubmittedLossTest
 from sim.games.submissions import AuditRecord
 from sim.runs.folder import ResumeError, RunFolder
 from sim.runs.trials import read_trials, summarise, written
@@ -207,7 +207,7 @@ def test_a_partition_is_scored_up_to_polarity_and_says_whether_it_is_named() -> 
 
 def test_a_loss_test_is_recorded_as_a_gap_in_percent() -> None:
     (cell,) = plan_of().cells
-    line = line_of(cell, RIGHT, loss_test=LossTest(0.75, 0.5))
+    line = line_of(cell, RIGHT, loss_test=SubmittedLossTest(0.75, 0.5))
     assert line["attack"] == "loss-test"
     assert line["gap_base"] == 25
 

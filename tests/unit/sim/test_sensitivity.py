@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from fairwall.laws.metric import METRICS
-from fairwall.laws.sensitivity import Counts, sensitivities
+from fairwall.laws.sensitivity import LabelGroupCounts, sensitivities
 from sim.cli.plan.sensitivity import sensitivity
 
 app = typer.Typer(rich_markup_mode=None)
@@ -72,7 +72,7 @@ def test_lines_agree_with_the_laws() -> None:
             continue
         keys = dict(zip(("n00", "n01", "n10", "n11"), counts, strict=True))
         questions.append({"metric": metric, **keys, "beta": beta, "scores": scores})
-        law = sensitivities(metric, Counts(*counts), beta, scores=scores)
+        law = sensitivities(metric, LabelGroupCounts(*counts), beta, scores=scores)
         values = {"local": law.local, "global": law.overall, "smooth": law.smooth}
         expected.append({key: "inf" if value == math.inf else value for key, value in values.items()})
     assert answers(*questions) == expected

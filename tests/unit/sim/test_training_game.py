@@ -16,16 +16,16 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from adversary.training.play import NO_GUESS, guess
-from compliance.ledger.accountant import Budget, Law, Loss, Rule
-from developer.training.model import Step
-from developer.training.play import Submission, flip_multiplier
+from compliance.ledger.accountant import Budget, Loss, LossKind, Rule
+from developer.training.model import TrainingStep
+from developer.training.play import ModelSubmission, flip_multiplier
 from fairwall.laws.gaussian import gaussian_epsilon
 from fairwall.tables.errors import DataError
 from sim.games import lay_out
 from sim.games.cards import DealError
 from sim.games.submissions import AuditReport
 from sim.games.training.canaries import LEVEL, epsilon_refuted, probability
-from sim.games.training.deal import Hand, TrainingDeal, deal
+from sim.games.training.deal import TableRows, TrainingDeal, deal
 from sim.games.training.outcome import TrainingOutcome
 from sim.games.training.record import record, summarise
 from sim.scenarios.sweep import Cell, ScenarioError
@@ -60,7 +60,7 @@ def dealt(trial: int = 0, secret: bytes | None = None, **changes: Any) -> Traini
 # Deals.
 
 
-def rows_of(*hands: Hand) -> list[bytes]:
+def rows_of(*hands: TableRows) -> list[bytes]:
     return [row.tobytes() for hand in hands for row in np.column_stack([hand.features, hand.protected])]
 
 
@@ -87,9 +87,9 @@ def test_nobody_is_in_two_hands_and_canaries_are_mislabelled_and_inside_as_the_c
 
 
 @cache
-def all_rows() -> Hand:
+def all_rows() -> TableRows:
     whole = dealt()
-    return Hand(
+    return TableRows(
         *(
             np.concatenate([getattr(whole.people, name), getattr(whole.test, name)])
             for name in ("features", "labels", "protected")
@@ -179,7 +179,7 @@ def outcome(decisions: Any, guesses: Any = None, **more: Any) -> TrainingOutcome
     table = np.array(decisions, dtype=np.uint8)
     said = {"epsilon": math.inf, "delta": 0.0, **more}
     told = None if guesses is None else np.array(guesses, dtype=np.uint8)
-    return TrainingOutcome(Submission(np.zeros(table.shape[1], np.float32), table, **said), told, None)
+    return TrainingOutcome(ModelSubmission(np.zeros(table.shape[1], np.float32), table, **said), told, None)
 
 
 def line_of(table: TrainingDeal, came: TrainingOutcome) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def line_of(table: TrainingDeal, came: TrainingOutcome) -> dict[str, Any]:
 
 def small(labels: Any, protected: Any, inside: Any = ()) -> TrainingDeal:
     """A deal whose test rows are these."""
-    test = Hand(np.zeros((len(labels), 1)), np.array(labels, np.uint8), np.array(protected, np.uint8))
+    test = TableRows(np.zeros((len(labels), 1)), np.array(labels, np.uint8), np.array(protected, np.uint8))
     return replace(dealt(), test=test, inside=np.array(inside, np.uint8))
 
 
@@ -233,7 +233,7 @@ def test_guesses_are_counted_where_there_are_any() -> None:
 
 
 def test_what_is_infinite_is_written_as_files_have_it() -> None:
-    steps = (Step("a step", math.inf, 0.0),)
+    steps = (TrainingStep("a step", math.inf, 0.0),)
     came = outcome([[0] * 6], group_epsilons=(1.0, math.inf), steps=steps)
     came = replace(came, report=AuditReport((), math.inf))
     line = line_of(small(LABELS, PROTECTED), came)
@@ -447,7 +447,7 @@ def test_a_purse_pays_for_what_it_is_shared_out_to_and_hardly_more() -> None:
         for times in (1, 2, 11):
             multiplier = flip_multiplier(epsilon, delta, times)
             spent = Budget(epsilon, delta, Rule.TIGHT).spent(
-                {Loss(gaussian_epsilon(multiplier, delta), delta, Law.GAUSSIAN, multiplier): times}
+                {Loss(gaussian_epsilon(multiplier, delta), delta, LossKind.GAUSSIAN, multiplier): times}
             )
             assert 0.998 * epsilon < spent <= epsilon
 

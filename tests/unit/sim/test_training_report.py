@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from compliance.answers.statistics import game_cohort
-from developer.training import GroupSums
+from developer.training import GroupAdder
 from developer.training.play import RATES, flip_multiplier, record_multiplier
 from sim.games import lay_out
 from sim.games.training.report import columns, told_rates
@@ -270,7 +270,7 @@ def test_the_law_of_told_rates_is_that_of_compliance_s_noise() -> None:
     cohort = game_cohort("people", protected, epsilon, delta, b"seed")
     errors = []
     for number in range(400):
-        sums = GroupSums(
+        sums = GroupAdder(
             lambda rows, name=f"sums-{number}": cohort.summed(name, rows, multiplier),  # type: ignore[misc]
             record_multiplier(multiplier),
         )

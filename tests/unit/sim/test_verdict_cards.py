@@ -28,7 +28,7 @@ from sim.games.reveal.report.figures.tradeoff import tradeoff_figures
 from sim.report.drawing import BLACK, COLOURS, looks
 from sim.report.notation import count
 from sim.report.page import Bar, Card, Page
-from sim.report.tables import Column, PageTable
+from sim.report.tables import PageTable, PrintedColumn
 from sim.runs.page import rendered as page_of
 from sim.runs.trials import summarise
 from sim.scenarios.scenario import as_values
@@ -337,18 +337,18 @@ def test_terms_are_explained_where_they_stand(name: str) -> None:
 
 def test_columns_that_say_one_thing_are_folded_and_keys_stay() -> None:
     texts = {"a": ["x"] * 3, "b": ["1", "2", "3"], "c": ["y"] * 3, "d": ["4", "5", "6"]}
-    columns = [Column(head, own) for head, own in texts.items()]
+    columns = [PrintedColumn(head, own) for head, own in texts.items()]
     table = PageTable(columns, keys=2)
     assert [column.head for column in table.shown] == ["b", "d"]
     assert table.folded == [("a", "x"), ("c", "y")]
     assert PageTable(columns[2:3] + columns[:1]).shown == columns[2:3], "one column is always left"
-    few = [Column(column.head, column.texts[:2]) for column in columns]
+    few = [PrintedColumn(column.head, column.texts[:2]) for column in columns]
     assert PageTable(few).shown == few
-    wide = PageTable([Column("long", ["w" * 9] * 2), Column("b", ["1", "2"]), few[3]], keys=2)
+    wide = PageTable([PrintedColumn("long", ["w" * 9] * 2), PrintedColumn("b", ["1", "2"]), few[3]], keys=2)
     starts = [float(re.findall(r"--at: ([\d.]+)em", style)[0]) for style in wide.held]
     widths = [float(re.findall(r"--wide: ([\d.]+)em", style)[0]) for style in wide.held]
     assert starts == [0.0, widths[0]]
-    assert not PageTable([Column("long", ["w" * 60] * 2), *few], keys=2).held, "no room would be left"
+    assert not PageTable([PrintedColumn("long", ["w" * 60] * 2), *few], keys=2).held, "no room would be left"
     assert not PageTable(few).held, "the first column stays by itself"
 
 

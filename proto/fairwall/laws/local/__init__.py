@@ -4,7 +4,7 @@ Compliance samples from these distributions, the developer guesses by them, the 
 output.
 """
 
-from fairwall.laws.local.law import Bits, Flips, Law, Numbers, Subsets, enumerated_loss
+from fairwall.laws.local.law import Bits, EncodingDistribution, Flips, Numbers, Subsets, enumerated_loss
 from fairwall.laws.local.limits import EPSILON_MAX, LocalPrivacyError
 from fairwall.laws.local.protocols import CLEAN, LOCAL_LAWS, LocalLaw, the_threshold
 from fairwall.laws.local.splits import SPLITS, split, uniform_at_k_based
@@ -15,8 +15,8 @@ __all__ = [
     "LOCAL_LAWS",
     "SPLITS",
     "Bits",
+    "EncodingDistribution",
     "Flips",
-    "Law",
     "LocalLaw",
     "LocalPrivacyError",
     "Numbers",

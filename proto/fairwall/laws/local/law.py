@@ -26,7 +26,7 @@ ENUMERATED_MAX = 12
 """Largest domain whose outputs are listed."""
 
 
-class Law(Protocol):
+class EncodingDistribution(Protocol):
     """The distribution of one person's encoding."""
 
     @property
@@ -77,11 +77,11 @@ class Subsets:
 
     @property
     def inconsistent(self) -> float:
-        """See `Law.inconsistent`: 0 or 1, as all subsets have one size."""
+        """See `EncodingDistribution.inconsistent`: 0 or 1, as all subsets have one size."""
         return float(self.size != 1)
 
     def probabilities(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """See `Law.probabilities`."""
+        """See `EncodingDistribution.probabilities`."""
         _require_small(self.k)
         chosen = np.array(list(itertools.combinations(range(self.k), self.size)))
         outputs = np.zeros((len(chosen), self.k), np.uint8)
@@ -91,11 +91,11 @@ class Subsets:
         return outputs, np.where(outputs == 1, inside, outside)
 
     def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
-        """See `Law.log_likelihood`."""
+        """See `EncodingDistribution.log_likelihood`."""
         return self.weight * encoded.astype(np.float64)
 
     def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
-        """See `Law.consistent`."""
+        """See `EncodingDistribution.consistent`."""
         return _one(encoded == 1)
 
 
@@ -122,14 +122,14 @@ class Bits:
 
     @property
     def inconsistent(self) -> float:
-        """See `Law.inconsistent`: 1 less the probability that exactly one bit is 1."""
+        """See `EncodingDistribution.inconsistent`: 1 less the probability that exactly one bit is 1."""
         none = (1 - self.extra) ** (self.k - 2)
         right = (1 - self.missing) * none * (1 - self.extra)
         wrong = self.missing * (self.k - 1) * self.extra * none
         return max(1 - right - wrong, 0.0)
 
     def probabilities(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """See `Law.probabilities`."""
+        """See `EncodingDistribution.probabilities`."""
         _require_small(self.k)
         outputs = np.array(list(itertools.product((0, 1), repeat=self.k)), np.uint8)
         own = np.array([self.missing, 1 - self.missing])
@@ -137,11 +137,11 @@ class Bits:
         return outputs, _products(outputs, own, other)
 
     def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
-        """See `Law.log_likelihood`."""
+        """See `EncodingDistribution.log_likelihood`."""
         return self.weight * encoded.astype(np.float64)
 
     def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
-        """See `Law.consistent`."""
+        """See `EncodingDistribution.consistent`."""
         return _one(encoded == 1)
 
 
@@ -165,11 +165,11 @@ class Numbers:
 
     @property
     def inconsistent(self) -> float:
-        """See `Law.inconsistent`, for the numbers above the threshold."""
+        """See `EncodingDistribution.inconsistent`, for the numbers above the threshold."""
         return self.bits.inconsistent
 
     def probabilities(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the cells into which 0 and 1 cut the space of numbers, by one point each. See `Law.probabilities`.
+        """Return the cells into which 0 and 1 cut the space of numbers, by one point each.
 
         Within an outer cell the ratio of two values' densities is constant, so that the cells show the whole privacy
         loss.
@@ -181,7 +181,7 @@ class Numbers:
         return np.array([-1.0, 0.5, 2.0])[cells], _products(cells, around_0[::-1], around_0)
 
     def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
-        """See `Law.log_likelihood`: |z_v| - |z_v - 1| times epsilon/2, since the other values' densities cancel."""
+        """Return |z_v| - |z_v - 1| times epsilon/2, since the other values' densities cancel."""
         likelihood: NDArray[np.float64] = (np.abs(encoded) - np.abs(encoded - 1.0)) * (self.epsilon / 2)
         return likelihood
 
@@ -190,7 +190,7 @@ class Numbers:
         return (encoded > self.threshold).astype(np.uint8)
 
     def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
-        """See `Law.consistent`: exactly one number above the threshold."""
+        """See `EncodingDistribution.consistent`: exactly one number above the threshold."""
         return _one(encoded > self.threshold)
 
 
@@ -204,15 +204,15 @@ class Flips:
     kind: Literal["flips"] = "flips"
 
     def probabilities(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """See `Law.probabilities`."""
+        """See `EncodingDistribution.probabilities`."""
         return np.eye(2, dtype=np.uint8), np.exp(self._logs)
 
     def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
-        """See `Law.log_likelihood`."""
+        """See `EncodingDistribution.log_likelihood`."""
         return self._logs[encoded[:, 1].astype(np.intp)]
 
     def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
-        """See `Law.consistent`."""
+        """See `EncodingDistribution.consistent`."""
         return _one(encoded == 1)
 
     @property

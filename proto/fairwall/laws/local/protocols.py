@@ -46,10 +46,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from fairwall.laws.local.fair_binary import rarer_0, rarer_1
-from fairwall.laws.local.law import Bits, Law, Numbers, Subsets
+from fairwall.laws.local.law import Bits, EncodingDistribution, Numbers, Subsets
 from fairwall.laws.local.limits import LocalPrivacyError, require_domain, require_epsilon
 
-L = TypeVar("L", bound=Law, covariant=True)
+L = TypeVar("L", bound=EncodingDistribution, covariant=True)
 
 CLEAN = "clean"
 """Name used in place of a protocol where values are released unchanged: the paper's NonDP."""

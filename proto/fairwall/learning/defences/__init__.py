@@ -17,35 +17,35 @@ from fairwall.learning.defences import (
     none,
     pooled,
 )
-from fairwall.learning.defences.split import Defence, Hand, Settings, Split, Task, deal
+from fairwall.learning.defences.split import Defence, DefenceTask, ModelRows, Settings, TrainingSplit, deal
 from fairwall.learning.ensemble import Ensemble
-from fairwall.plugins import Plugin, Table
+from fairwall.plugins import Plugin, Registry
 
 
 def _checked(plugin: Plugin, defence: Defence) -> Defence:
     """Return a plug-in's defence with checks: one model for each bit, with finite weights, from training and tuning."""
     plugin.require(isinstance(defence, Defence), "is no Defence")
 
-    def whole(models: Ensemble, task: Task) -> Ensemble:
+    def whole(models: Ensemble, task: DefenceTask) -> Ensemble:
         plugin.require(isinstance(models, Ensemble) and models.models == len(task.bits), "gave no model for each bit")
         finite = all(np.isfinite(layer).all() for layer in (*models.weights, *models.biases))
         plugin.require(finite, "gave models whose weights are not finite")
         return models
 
-    def tune(models: Ensemble, task: Task) -> Ensemble:
+    def tune(models: Ensemble, task: DefenceTask) -> Ensemble:
         return whole(plugin.call(defence.tune, models, task), task)
 
     return Defence(lambda task: whole(plugin.call(defence.train, task), task), tune)
 
 
 def _elsewhere(_: str) -> Defence:
-    def train(task: Task) -> Ensemble:
+    def train(task: DefenceTask) -> Ensemble:
         raise NotImplementedError
 
     return Defence(train)
 
 
-DEFENCES: Table[Defence] = Table(
+DEFENCES: Registry[Defence] = Registry(
     "defences",
     {
         "none": Defence(none.train),
@@ -67,4 +67,4 @@ DEFENCES: Table[Defence] = Table(
     _elsewhere,
 )
 
-__all__ = ["DEFENCES", "Defence", "Hand", "Settings", "Split", "Task", "deal"]
+__all__ = ["DEFENCES", "Defence", "DefenceTask", "ModelRows", "Settings", "TrainingSplit", "deal"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairwall.learning.defences.split import Task
+from fairwall.learning.defences.split import DefenceTask
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.ensemble import constant as constant_models
 
 
-def train(task: Task) -> Ensemble:
+def train(task: DefenceTask) -> Ensemble:
     """Return constant models, without training."""
     label = int(2 * np.sum(task.split.labels == 1) >= len(task.split.labels))
     if task.on_step is not None:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from fairwall.learning.backend import require_pytorch
 from fairwall.learning.batches import OVERFLOW, Poisson
-from fairwall.learning.defences.split import Task, deal
+from fairwall.learning.defences.split import DefenceTask, deal
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.private import Private, noise_multiplier
 from fairwall.learning.training import train as fit
 
 
-def train(task: Task) -> Ensemble:
+def train(task: DefenceTask) -> Ensemble:
     """Train on G_b with (epsilon, delta) spent; neighbours: one record adds something, or nothing."""
     require_pytorch()  # before the search for the noise, which takes seconds
     split, settings = task.split, task.settings

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.learning.batches import Rows, Shuffled, stratified
-from fairwall.learning.defences.split import Hand, Settings, Task, deal, derived
+from fairwall.learning.defences.split import DefenceTask, ModelRows, Settings, deal, derived
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.penalty import EqualizedOdds
 from fairwall.learning.training import train as fit
 
 
-def tune(base: Ensemble, task: Task, *, attributes: int = 1, weights: tuple[float, float] | None = None) -> Ensemble:
+def tune(
+    base: Ensemble, task: DefenceTask, *, attributes: int = 1, weights: tuple[float, float] | None = None
+) -> Ensemble:
     """Tune models that were trained on G_b on rows of G_{1-b}, with rehearsal and penalty.
 
     The penalty and the strata are of the split's first ``attributes`` attributes; ``weights`` are of the two labels'
@@ -37,12 +39,12 @@ def tune(base: Ensemble, task: Task, *, attributes: int = 1, weights: tuple[floa
     return fit(split.features, split.labels, batches, seeds, recipe, penalty=penalty, start=base, on_step=task.on_step)
 
 
-def plain(base: Ensemble, task: Task) -> Ensemble:
+def plain(base: Ensemble, task: DefenceTask) -> Ensemble:
     """Tune without a penalty."""
     return tune(base, task.with_settings(replace(task.settings, strength=0.0)))
 
 
-def _mixed(model_rows: Hand, cells: NDArray[np.intp], settings: Settings) -> Shuffled:
+def _mixed(model_rows: ModelRows, cells: NDArray[np.intp], settings: Settings) -> Shuffled:
     """Return a plan of batches with the share rho of G_b's rows."""
     size = settings.recipe.batch_size
     rehearsed = round(settings.rehearsal * size)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.learning.defences import fft, none
-from fairwall.learning.defences.split import Split, Task, deal
+from fairwall.learning.defences.split import DefenceTask, TrainingSplit, deal
 from fairwall.learning.ensemble import Ensemble, together
 from fairwall.learning.fairness import TAU, Leakage, leakage
 
@@ -23,7 +23,7 @@ HELD_OUT = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class Deployment:
+class ThresholdDecision:
     """The procedure's decision about each of M models, and the measurements behind it.
 
     Attributes
@@ -47,18 +47,18 @@ class Deployment:
         return np.asarray(self.needed & ~self.accepted)
 
 
-def train(task: Task) -> Ensemble:
+def train(task: DefenceTask) -> Ensemble:
     """Train on the rows that are not held out."""
     return none.train(_parted(task)[0])
 
 
-def tune(base: Ensemble, task: Task) -> Ensemble:
+def tune(base: Ensemble, task: DefenceTask) -> Ensemble:
     """Tune on the same rows, and return the models that the procedure releases."""
     rest, held_out = _parted(task)
     return deploy(base, rest, held_out).released
 
 
-def _parted(task: Task) -> tuple[Task, Split]:
+def _parted(task: DefenceTask) -> tuple[DefenceTask, TrainingSplit]:
     """Return the task on the rows to train on, and the held-out rows."""
     split = task.split
     order = np.random.default_rng(0).permutation(len(split.labels))
@@ -67,8 +67,13 @@ def _parted(task: Task) -> tuple[Task, Split]:
 
 
 def deploy(
-    base: Ensemble, task: Task, held_out: Split, *, side: NDArray[np.integer] | None = None, tau: float = TAU
-) -> Deployment:
+    base: Ensemble,
+    task: DefenceTask,
+    held_out: TrainingSplit,
+    *,
+    side: NDArray[np.integer] | None = None,
+    tau: float = TAU,
+) -> ThresholdDecision:
     """Run the procedure on baselines that were trained on G_b, one for each bit, by the task.
 
     No baseline may have seen a held-out row. `side` is the distribution that each of these is a sample of; by default
@@ -81,9 +86,9 @@ def deploy(
     models = np.arange(len(task.seeds))
     released = together([base, tuned]).take(np.where(accepted, models + len(models), models))
     ratio = np.array([len(hand.other) / len(hand.own) for hand in deal(task)])
-    return Deployment(released, needed, accepted, before, after, ratio)
+    return ThresholdDecision(released, needed, accepted, before, after, ratio)
 
 
-def _measured(models: Ensemble, held_out: Split, side: NDArray[np.integer] | None) -> Leakage:
+def _measured(models: Ensemble, held_out: TrainingSplit, side: NDArray[np.integer] | None) -> Leakage:
     decisions = models.scores(held_out.features) >= 0.5
     return leakage(decisions, held_out.labels, held_out.groups[0], side)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairwall.learning.batches import Rows
 from fairwall.learning.defences import fft, none
-from fairwall.learning.defences.split import Progress, Settings, Task, deal
+from fairwall.learning.defences.split import DefenceTask, Progress, Settings, deal
 from fairwall.learning.ensemble import Ensemble, together, unit
 
 BATCH = 256
@@ -26,24 +26,24 @@ ITERATIONS = (500, 100)
 FEWER_ITERATIONS = (200, 50)
 """Iterations on a small table."""
 
-Fit = Callable[[NDArray[np.intp], int, Task], Ensemble]
+Fit = Callable[[NDArray[np.intp], int, DefenceTask], Ensemble]
 """The type of a function that fits some of the models, given their numbers, the steps, and the models' task."""
 
 
-def train(task: Task) -> Ensemble:
+def train(task: DefenceTask) -> Ensemble:
     """Train for as many iterations as printed."""
     settings = task.settings
     iterations, _ = FEWER_ITERATIONS if settings.small_table else ITERATIONS
     steps = [_steps(iterations, hand.own, BATCH, settings) for hand in deal(task)]
 
-    def fit(_: NDArray[np.intp], steps: int, some: Task) -> Ensemble:
+    def fit(_: NDArray[np.intp], steps: int, some: DefenceTask) -> Ensemble:
         recipe = replace(settings.recipe, steps=steps, batch_size=BATCH)
         return none.train(some.with_settings(replace(settings, recipe=recipe)))
 
     return _by_steps(fit, steps, task)
 
 
-def tune(base: Ensemble, task: Task) -> Ensemble:
+def tune(base: Ensemble, task: DefenceTask) -> Ensemble:
     """Tune for as many iterations as printed; an epoch goes through the other group's rows, not the rehearsed ones."""
     settings = task.settings
     _, iterations = FEWER_ITERATIONS if settings.small_table else ITERATIONS
@@ -53,7 +53,7 @@ def tune(base: Ensemble, task: Task) -> Ensemble:
         for hand in deal(task)
     ]
 
-    def fit(models: NDArray[np.intp], steps: int, some: Task) -> Ensemble:
+    def fit(models: NDArray[np.intp], steps: int, some: DefenceTask) -> Ensemble:
         printed = replace(settings, recipe=replace(settings.recipe, batch_size=BATCH), tune_steps=steps)
         return fft.tune(base.take(models), some.with_settings(printed))
 
@@ -65,7 +65,7 @@ def _steps(iterations: int, rows: Rows, size: int, settings: Settings) -> int:
     return iterations * -(-len(rows) // size) if settings.epochs else iterations
 
 
-def _by_steps(fit: Fit, steps: Sequence[int], task: Task) -> Ensemble:
+def _by_steps(fit: Fit, steps: Sequence[int], task: DefenceTask) -> Ensemble:
     """Fit models with equal numbers of steps together, on scaled rows, and report the steps of all models."""
     scaled = replace(task.split, features=unit(task.split.features))
     made: list[Ensemble] = []
@@ -75,7 +75,7 @@ def _by_steps(fit: Fit, steps: Sequence[int], task: Task) -> Ensemble:
         models = np.flatnonzero(np.asarray(steps) == length)
         told = None if task.on_step is None else partial(_tell, task.on_step, done, total)
         seeds = [task.seeds[int(model)] for model in models]
-        made.append(fit(models, length, Task(scaled, np.take(task.bits, models), seeds, task.settings, told)))
+        made.append(fit(models, length, DefenceTask(scaled, np.take(task.bits, models), seeds, task.settings, told)))
         order.extend(models.tolist())
         done += length * len(models)
     return replace(together(made).take(np.argsort(order, kind="stable")), unit_rows=True)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from fairwall.learning.defences import fft
-from fairwall.learning.defences.split import Task
+from fairwall.learning.defences.split import DefenceTask
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.fairness import shifts
 
 
-def tune(base: Ensemble, task: Task) -> Ensemble:
+def tune(base: Ensemble, task: DefenceTask) -> Ensemble:
     """Tune with the weighted sum of both labels' gaps instead of the larger one."""
     split, settings = task.split, task.settings
     group = split.groups[0]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairwall.learning.defences.split import Task
+from fairwall.learning.defences.split import DefenceTask
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.training import train as fit
 
 
-def train(task: Task) -> Ensemble:
+def train(task: DefenceTask) -> Ensemble:
     """Train on half of ``settings.rows`` from each group; without it, on the size of the smaller group from each."""
     split, settings = task.split, task.settings
     group = split.groups[0]

@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class TrainingSplit:
     """One side's rows to train on; groups are (attributes, rows), 1 = advantaged, features (rows, d)."""
 
     features: NDArray[np.float64]
@@ -37,9 +37,9 @@ class Split:
         if self.groups[0].min() == self.groups[0].max():
             raise ValueError("the game needs rows of both groups")
 
-    def take(self, rows: Rows) -> Split:
+    def take(self, rows: Rows) -> TrainingSplit:
         """Return some rows, in their order."""
-        return Split(self.features[rows], self.labels[rows], self.groups[:, rows])
+        return TrainingSplit(self.features[rows], self.labels[rows], self.groups[:, rows])
 
 
 @dataclass(frozen=True)
@@ -89,28 +89,28 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class DefenceTask:
     """The models to train, or to tune: each depends on its bit, its seed and the shared fields alone."""
 
-    split: Split
+    split: TrainingSplit
     bits: Sequence[int] | NDArray[np.integer]
     seeds: Sequence[int]
     settings: Settings
     on_step: Progress | None = None
 
-    def with_settings(self, settings: Settings) -> Task:
+    def with_settings(self, settings: Settings) -> DefenceTask:
         """Return the task with other settings."""
         return replace(self, settings=settings)
 
 
-Train = Callable[[Task], Ensemble]
+Train = Callable[[DefenceTask], Ensemble]
 """The type of a defence's training, one model a bit; ValueError for too few rows, or TrainingUnavailable."""
 
-Tune = Callable[[Ensemble, Task], Ensemble]
+Tune = Callable[[Ensemble, DefenceTask], Ensemble]
 """The type of a defence's tuning of its trained models, which stay unchanged; raises as `Train`."""
 
 
-def as_trained(base: Ensemble, _: Task) -> Ensemble:
+def as_trained(base: Ensemble, _: DefenceTask) -> Ensemble:
     """Return the models as trained."""
     return base
 
@@ -123,35 +123,35 @@ class Defence:
     tune: Tune = as_trained
 
     def __call__(
-        self, split: Split, bits: Sequence[int] | NDArray[np.integer], seeds: Sequence[int], settings: Settings
+        self, split: TrainingSplit, bits: Sequence[int] | NDArray[np.integer], seeds: Sequence[int], settings: Settings
     ) -> Ensemble:
         """Return one model for each bit, trained and tuned."""
-        task = Task(split, bits, seeds, settings)
+        task = DefenceTask(split, bits, seeds, settings)
         return self.tune(self.train(task), task)
 
 
 @dataclass(frozen=True, eq=False)
-class Hand:
+class ModelRows:
     """One model's rows: of G_b, and of G_{1-b}; no row is in both."""
 
     own: Rows
     other: Rows
 
 
-def deal(task: Task) -> list[Hand]:
+def deal(task: DefenceTask) -> list[ModelRows]:
     """Return every model's rows, drawn without replacement, by its bit and seed."""
     group, settings = task.split.groups[0], task.settings
     return [_hand(group, int(b), seed, settings) for b, seed in zip(task.bits, task.seeds, strict=True)]
 
 
-def _hand(group: NDArray[np.uint8], b: int, seed: int, settings: Settings) -> Hand:
+def _hand(group: NDArray[np.uint8], b: int, seed: int, settings: Settings) -> ModelRows:
     rng = np.random.default_rng([seed, 1])
     mine, others = rng.permutation(np.flatnonzero(group == b)), rng.permutation(np.flatnonzero(group != b))
     n, m = sizes(len(mine), len(others), settings)
     pure_n, pure_m = round(settings.purity * n), round(settings.purity * m)
     own = np.concatenate([mine[:pure_n], others[pure_m : pure_m + n - pure_n]])
     other = np.concatenate([others[:pure_m], mine[pure_n : pure_n + m - pure_m]])
-    return Hand(own, other)
+    return ModelRows(own, other)
 
 
 def sizes(mine: int, others: int, settings: Settings) -> tuple[int, int]:

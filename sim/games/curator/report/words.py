@@ -10,9 +10,9 @@ from sim.games.curator.report.columns import accused_of, shift_of, tables, won_o
 from sim.games.curator.scenario import CuratorScenario
 from sim.games.game import Line
 from sim.report.cells import Swept, best_of_each
-from sim.report.dot_plot import Panel, Row, dot_plot
+from sim.report.dot_plot import DotPanel, Row, dot_plot
 from sim.report.drawing import Figure
-from sim.report.estimates import INTERVALS, Estimate
+from sim.report.estimates import INTERVALS, IntervalEstimate
 from sim.report.notation import plural
 from sim.report.page import Bar, Card, Page, Term, sections, settings
 from sim.scenarios.sweep import Sweep
@@ -78,12 +78,14 @@ def page(sweep: Sweep[CuratorScenario], lines: Sequence[Line], summary: Sequence
 
 
 def _of_answers(swept: Swept, cells: Sequence[Line]) -> Figure:
-    def rows(of: Callable[[Line], Estimate | None]) -> list[Row]:
+    def rows(of: Callable[[Line], IntervalEstimate | None]) -> list[Row]:
         return [(swept.name(cell) or "the run", of(cell)) for cell in cells]
 
-    def panel(title: str, measured: Callable[[Line], Estimate], law: str, level: float | None = None) -> Panel:
-        laws = rows(lambda cell: None if cell[law] is None else Estimate(cell[law]))
-        return Panel(title, {"measured": rows(measured), "by the law": laws}, level=level)
+    def panel(
+        title: str, measured: Callable[[Line], IntervalEstimate], law: str, level: float | None = None
+    ) -> DotPanel:
+        laws = rows(lambda cell: None if cell[law] is None else IntervalEstimate(cell[law]))
+        return DotPanel(title, {"measured": rows(measured), "by the law": laws}, level=level)
 
     shift = panel("mean shift, in scales of the noise", shift_of, "shift_law", 0.0)
     accused = panel("share accused", accused_of, "caught_law")
@@ -92,10 +94,10 @@ def _of_answers(swept: Swept, cells: Sequence[Line]) -> Figure:
 
 def _of_sample(swept: Swept, cells: Sequence[Line]) -> Figure:
     series = {
-        swept.name(cell) or "the run": [(_OF_TESTS[test], Estimate(cell["flagged"][test])) for test in TESTS]
+        swept.name(cell) or "the run": [(_OF_TESTS[test], IntervalEstimate(cell["flagged"][test])) for test in TESTS]
         for cell in cells
     }
-    return dot_plot("tests", "Which tests flag a sample", _SAMPLE, [Panel("share flagged", series, level=0.05)])
+    return dot_plot("tests", "Which tests flag a sample", _SAMPLE, [DotPanel("share flagged", series, level=0.05)])
 
 
 _FIGURES = {"answers": _of_answers, "sample": _of_sample}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sim.games.game import Line
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Sheet, share_of
-from sim.report.estimates import FEWEST, Estimate
+from sim.report.estimates import FEWEST, IntervalEstimate
 from sim.report.notation import number
 from sim.scenarios.sweep import Sweep
 
@@ -24,12 +24,12 @@ POSTERIOR: Measure[Line] = Measure(
 )
 
 
-def advantage_of(cell: Line) -> Estimate | None:
+def advantage_of(cell: Line) -> IntervalEstimate | None:
     """Return the estimated advantage, in [-1, 1]; None where the secret was the same in all trials."""
     if cell["advantage"] is None:
         return None
     ends = (cell["advantage_low"], cell["advantage_high"]) if cell["trials"] >= FEWEST else (None, None)
-    return Estimate(cell["advantage"], *ends)
+    return IntervalEstimate(cell["advantage"], *ends)
 
 
 linked_of = share_of("linked", "named")

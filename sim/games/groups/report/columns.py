@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sim.games.game import Line
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Sheet, mean_of
-from sim.report.estimates import PERCENT, Estimate, estimate_of
+from sim.report.estimates import PERCENT, IntervalEstimate, estimate_of
 from sim.scenarios.sweep import Sweep
 
 _EPSILON = "groups.epsilon"
@@ -63,7 +63,7 @@ def attack_of(swept: Swept, cell: Line) -> str:
     return swept.name(cell, (_EPSILON, *_SETS))
 
 
-def right_of(cell: Line, group: str) -> Estimate | None:
+def right_of(cell: Line, group: str) -> IntervalEstimate | None:
     """Return the estimated percentage of a group that is guessed right; None where the group was always empty."""
     found = cell["right"][group]
     return estimate_of(found["mean"], found["sd"], found["trials"], PERCENT) if found["trials"] else None

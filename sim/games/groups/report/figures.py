@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from sim.games.game import Line
 from sim.games.groups.report.columns import attack_of, leakage_of, right_of, set_of
 from sim.report.cells import Swept
-from sim.report.dot_plot import Panel, Row, dot_plot
-from sim.report.drawing import Figure, Look
+from sim.report.dot_plot import DotPanel, Row, dot_plot
+from sim.report.drawing import Figure, MarkStyle
 from sim.report.notation import setting
 
 _TITLE = "Who is named right, by group"
@@ -20,7 +20,7 @@ _PANELS = 4
 """Largest number of panels side by side."""
 
 
-def draw(swept: Swept, summary: Sequence[Line], look: Mapping[str, Look]) -> Iterator[Figure]:
+def draw(swept: Swept, summary: Sequence[Line], look: Mapping[str, MarkStyle]) -> Iterator[Figure]:
     """Yield a figure per set of groups, with a panel per epsilon and a mark per attack; `look` is by attack."""
     sets: dict[tuple[str, ...], list[Line]] = {}
     for cell in summary:
@@ -32,7 +32,7 @@ def draw(swept: Swept, summary: Sequence[Line], look: Mapping[str, Look]) -> Ite
         title = f"{_TITLE}: {about}" if about else _TITLE
         for first in range(0, len(epsilons), _PANELS):
             panels = [
-                Panel(
+                DotPanel(
                     f"ε {setting(epsilon)}",
                     {attack: list(_rows(groups, attacks.get((attack, epsilon)))) for attack, _ in attacks},
                     level=cells[0]["chance"],

@@ -19,7 +19,7 @@ from sim.games.inference.report.printed import (
 )
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Sheet, interval_of
-from sim.report.estimates import FEWEST, PERCENT, SHARE, Estimate, Range, estimate
+from sim.report.estimates import FEWEST, PERCENT, SHARE, IntervalEstimate, Range, estimate
 from sim.report.notation import MISSING, as_float, count, number, setting
 from sim.report.reproduction import beside_ours
 from sim.scenarios.sweep import Sweep
@@ -42,7 +42,7 @@ def has_intervals(summary: Sequence[Line]) -> bool:
     return any(cell["accuracy_b_low"] is not None for cell in summary)
 
 
-def over_splits(key: str, within: Range = PERCENT) -> Callable[[Line], Estimate]:
+def over_splits(key: str, within: Range = PERCENT) -> Callable[[Line], IntervalEstimate]:
     """Return an estimator, over the splits, of a figure about the victims."""
     return lambda cell: estimate([line[key] for line in cell["lines"]], within)
 

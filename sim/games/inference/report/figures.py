@@ -8,24 +8,26 @@ from dataclasses import replace
 from sim.games.game import Line
 from sim.games.inference.report.columns import accuracy_of, distinct, has_intervals, over_splits, swept_axis, swept_in
 from sim.report.cells import paper_figure, scenario_of
-from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, Look, looks
-from sim.report.estimates import FEWEST, Estimate
+from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, MarkStyle, looks
+from sim.report.estimates import FEWEST, IntervalEstimate
 from sim.report.interval_plot import along, side_by_side
 from sim.report.notation import setting, symbol
 from sim.scenarios.sweep import Sweep
 
 _DRAWN = {
-    "gap before": ("gap_base", Look(GREY, MARKERS[0], DASHES[1])),
-    "gap": ("gap", Look(BLACK, MARKERS[0], DASHES[0])),
-    "EO before": ("eo_base", Look(GREY, MARKERS[1], DASHES[3])),
-    "EO": ("eo", Look(BLACK, MARKERS[1], DASHES[2])),
+    "gap before": ("gap_base", MarkStyle(GREY, MARKERS[0], DASHES[1])),
+    "gap": ("gap", MarkStyle(BLACK, MARKERS[0], DASHES[0])),
+    "EO before": ("eo_base", MarkStyle(GREY, MARKERS[1], DASHES[3])),
+    "EO": ("eo", MarkStyle(BLACK, MARKERS[1], DASHES[2])),
 }
 """Key and look of each drawn figure: no colours, since these distinguish defences."""
 
-_Lines = dict[str, list[tuple[str, Estimate]]]
+_Lines = dict[str, list[tuple[str, IntervalEstimate]]]
 
 
-def draw(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line], look: Mapping[str, Look]) -> tuple[Figure, ...]:
+def draw(
+    sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line], look: Mapping[str, MarkStyle]
+) -> tuple[Figure, ...]:
     """Draw accuracy at guessing b, and gap and EO, along the swept number if any; `look` is by `columns.defence_of`."""
     axis = swept_axis(sweep.scenario.axes, summary)
     return _accuracy(sweep, axis, summary, look), _gaps(sweep, axis, lines, summary, look)
@@ -36,12 +38,12 @@ def _name(sweep: Sweep, axis: str | None, cell: Line) -> str:
     return swept_in(sweep).name(cell, [axis] if axis else ()) or ("" if axis else str(cell["defence"]))
 
 
-def _accuracy(sweep: Sweep, axis: str | None, summary: Sequence[Line], look: Mapping[str, Look]) -> Figure:
+def _accuracy(sweep: Sweep, axis: str | None, summary: Sequence[Line], look: Mapping[str, MarkStyle]) -> Figure:
     over = "With 95% intervals over data splits. " if has_intervals(summary) else ""
     caption = f"{over}As far from the dotted line on either side is as much known."
     title, what, coin = "Accuracy at guessing b", "b right, %", (50.0, "50%: a coin")
     groups: _Lines = {}
-    drawn: dict[str, Look] = {}
+    drawn: dict[str, MarkStyle] = {}
     of = looks(cell["attack"] for cell in summary)
     for cell in summary:
         name, attack = _name(sweep, axis, cell), cell["attack"]
@@ -57,7 +59,7 @@ def _accuracy(sweep: Sweep, axis: str | None, summary: Sequence[Line], look: Map
 
 
 def _gaps(
-    sweep: Sweep, axis: str | None, trials: Sequence[Line], summary: Sequence[Line], look: Mapping[str, Look]
+    sweep: Sweep, axis: str | None, trials: Sequence[Line], summary: Sequence[Line], look: Mapping[str, MarkStyle]
 ) -> Figure:
     cells = distinct(sweep, trials, summary)
     # "Before" equals no defence, which would be drawn twice.
@@ -66,7 +68,7 @@ def _gaps(
     several = axis is not None and len({_name(sweep, axis, cell) for cell in cells}) > 1
     lines: _Lines = {}
     printed: dict[str, list[tuple[str, float]]] = {}
-    drawn: dict[str, Look] = {}
+    drawn: dict[str, MarkStyle] = {}
     for cell in cells:
         name = _name(sweep, axis, cell)
         place = name if axis is None else setting(cell[axis])

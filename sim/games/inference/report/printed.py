@@ -15,7 +15,7 @@ from sim.games.inference.scenario import InferenceFigure
 from sim.report import reproduction
 from sim.report.cells import Trial
 from sim.report.estimates import PERCENT, POINTS, Range, estimate, share_interval
-from sim.report.reproduction import Comparison, region
+from sim.report.reproduction import FigureComparison, region
 from sim.scenarios.sweep import Sweep
 
 PEOPLE_LEAST = 1000
@@ -57,7 +57,7 @@ def one_a_split(trials: Sequence[Trial]) -> list[Trial]:
     return list({trial["split_seed"]: trial for trial in reversed(trials)}.values())[::-1]
 
 
-def comparisons(sweep: Sweep, trials: Sequence[Trial]) -> list[Comparison]:
+def comparisons(sweep: Sweep, trials: Sequence[Trial]) -> list[FigureComparison]:
     """Return the comparisons of the paper's figures with the measured ones, cell by cell."""
     cells = [[t for t in trials if all(t[key] == value for key, value in cell.swept.items())] for cell in sweep.cells]
     return reproduction.comparisons(
@@ -68,36 +68,36 @@ def comparisons(sweep: Sweep, trials: Sequence[Trial]) -> list[Comparison]:
     )
 
 
-def _beside(figure: InferenceFigure, cell: Line) -> Iterator[Comparison]:
+def _beside(figure: InferenceFigure, cell: Line) -> Iterator[FigureComparison]:
     own = [_of_the_papers_bit(line, figure.bit) for line in cell["lines"]]
     for key, (what, margin) in _MEANS.items():
         if (printed := getattr(figure, key)) is not None:
             ours = estimate([line[key] for line in own], PERCENT)
-            yield Comparison(what, f"{printed:g}", region(printed, None, margin), ours)
+            yield FigureComparison(what, f"{printed:g}", region(printed, None, margin), ours)
     if figure.gap_ratio is not None:
         ours = estimate([line["gap"] / line["gap_base"] for line in own if line["gap_base"]] or [1.0], (0, math.inf))
         within = region(figure.gap_ratio, None, _RATIO)
-        yield Comparison("gap, as a share of before", f"{figure.gap_ratio:g}", within, ours, 2)
+        yield FigureComparison("gap, as a share of before", f"{figure.gap_ratio:g}", within, ours, 2)
     for key, (what, of) in _CHANGES.items():
         if (direction := getattr(figure, key)) is not None:
             ours = estimate([line[of] - line[f"{of}_base"] for line in own], POINTS)
-            yield Comparison(what, direction, _SIGNS[direction], ours)
+            yield FigureComparison(what, direction, _SIGNS[direction], ours)
     if figure.below_tau is not None and figure.runs is not None:
         yield _below_tau(figure.below_tau, figure.runs, own)
     if figure.bound_holds is not None:
         # The paper checks the mean gap of the accuracies; the table of bounds checks every victim.
         ours = estimate([line["gap"] - line["w"] * line["eo"] for line in own])
         wanted, sign = ("at most 0", "falls") if figure.bound_holds else ("above 0", "rises")
-        yield Comparison("gap less W·EO", wanted, _SIGNS[sign], ours)
+        yield FigureComparison("gap less W·EO", wanted, _SIGNS[sign], ours)
 
 
-def _below_tau(printed: int, runs: int, lines: Sequence[Line]) -> Comparison:
+def _below_tau(printed: int, runs: int, lines: Sequence[Line]) -> FigureComparison:
     below, victims = (sum(line[key] for line in lines) for key in ("below_tau", "victims"))
     ours = estimate([100 * line["below_tau"] / line["victims"] for line in lines], PERCENT)
     low, high = (100 * share for share in share_interval(printed, runs))
     # Slightly wider, so that equal counts match despite rounding.
     within = region((low + high) / 2, None, (high - low) / 2 + 1e-9)
-    return Comparison("gap at most 5 points", f"{printed}/{runs}", within, ours, tally=f"{below}/{victims}")
+    return FigureComparison("gap at most 5 points", f"{printed}/{runs}", within, ours, tally=f"{below}/{victims}")
 
 
 def _of_the_papers_bit(line: Trial, bit: int | None) -> Trial:

@@ -21,10 +21,10 @@ from sim.games.inference.report.columns import (
 from sim.games.inference.report.figures import draw
 from sim.games.inference.report.printed import comparisons, loader_only
 from sim.games.inference.scenario import InferenceScenario
-from sim.report.drawing import Look, looks
+from sim.report.drawing import MarkStyle, looks
 from sim.report.estimates import INTERVALS
 from sim.report.notation import number, plural, setting, span
-from sim.report.page import Bar, Card, Page, Section, sections, settings
+from sim.report.page import Bar, Card, Page, PageSection, sections, settings
 from sim.report.reproduction import counted
 from sim.scenarios.sweep import Sweep
 
@@ -56,7 +56,7 @@ def page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     """Return the page of a run, from its sweep, the lines of `trials.jsonl` and their summary."""
     look = looks(defence_of(sweep, summary))
     few = "" if has_intervals(summary) else f" {FEW} Nothing here is told from chance."
-    drawn = [Section("figures", "Figures", figures=draw(sweep, lines, summary, look))] if summary else []
+    drawn = [PageSection("figures", "Figures", figures=draw(sweep, lines, summary, look))] if summary else []
     return Page(
         cards=list(_cards(sweep, summary, look)),
         about_cards="The best attack of those played on each defence. Distinguished: by how much likelier “trained on "
@@ -107,7 +107,7 @@ def _data(scenario: InferenceScenario) -> str:
     return ", ".join(filter(None, (name if where else PurePath(source).name, protected)))
 
 
-def _cards(sweep: Sweep, summary: Sequence[Line], look: Mapping[str, Look]) -> Iterator[Card]:
+def _cards(sweep: Sweep, summary: Sequence[Line], look: Mapping[str, MarkStyle]) -> Iterator[Card]:
     attacks: dict[str, list[Line]] = {}
     for name, cell in zip(defence_of(sweep, summary), summary, strict=True):
         if not loader_only(cell):

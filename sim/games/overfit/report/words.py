@@ -9,9 +9,9 @@ from sim.games.overfit.record import PASSES, STAYS
 from sim.games.overfit.report.columns import above, answers_of, overfit_of, swept_of, tables, unprotected, x_of
 from sim.games.overfit.scenario import ROWS, OverfitScenario
 from sim.report.cells import Swept
-from sim.report.dot_plot import Panel, dot_plot
+from sim.report.dot_plot import DotPanel, dot_plot
 from sim.report.drawing import Figure
-from sim.report.estimates import INTERVALS, Estimate
+from sim.report.estimates import INTERVALS, IntervalEstimate
 from sim.report.notation import span
 from sim.report.page import Page, Term, sections, settings
 from sim.scenarios.sweep import Sweep
@@ -77,12 +77,12 @@ def page(sweep: Sweep[OverfitScenario], lines: Sequence[Line], summary: Sequence
 
 
 def _figure(swept: Swept, summary: Sequence[Line]) -> Figure:
-    def rows(of: Callable[[Line], Estimate | None]) -> list[tuple[str, Estimate | None]]:
+    def rows(of: Callable[[Line], IntervalEstimate | None]) -> list[tuple[str, IntervalEstimate | None]]:
         return [(swept.name(cell) or "the run", of(cell)) for cell in summary]
 
-    bounds, nothing = rows(lambda cell: Estimate(cell["bound"])), rows(lambda _: None)
+    bounds, nothing = rows(lambda cell: IntervalEstimate(cell["bound"])), rows(lambda _: None)
     shown = (("overfit", overfit_of, nothing), ("of X", x_of, nothing), ("of answers", answers_of, bounds))
-    panels = [Panel(title, {"measured": rows(of), "σ√(2I)": most}, level=0.0) for title, of, most in shown]
+    panels = [DotPanel(title, {"measured": rows(of), "σ√(2I)": most}, level=0.0) for title, of, most in shown]
     return dot_plot("overfit", "Where the overfit comes from", _CAPTION, panels, level="none")
 
 

@@ -18,9 +18,9 @@ from sim.games.release.questions import K_BASED, UNIFORM
 from sim.games.release.report.columns import FACTORS, MEASURES, protocol_title
 from sim.games.release.scenario import CONSTANT, CONTROLS, DROPPED, QUERIES_SHARE
 from sim.games.release.seeds import Figures
-from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, Look, looks
+from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, MarkStyle, looks
 from sim.report.estimates import FEWEST
-from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
+from sim.report.line_plot import Axis, Curve, Level, LinePanel, line_plot
 from sim.report.notation import number
 
 _AXES = {
@@ -59,10 +59,10 @@ _Lines = Mapping[tuple[str, str], Mapping[float, tuple[float, float]]]
 """By split and protocol (controls have no split), along epsilon: mean and standard error, 0 with too few seeds."""
 
 
-def look_of(protocol: str) -> Look:
+def look_of(protocol: str) -> MarkStyle:
     """Return a protocol's look, the same in every figure."""
     again, place = divmod(list(LOCAL_LAWS).index(protocol), len(COLOURS))
-    return Look(COLOURS[place], MARKERS[(place + 3 * again) % len(MARKERS)], DASHES[2 * again], size=3.5)
+    return MarkStyle(COLOURS[place], MARKERS[(place + 3 * again) % len(MARKERS)], DASHES[2 * again], size=3.5)
 
 
 def draw(figures: Figures, data: str, published: Figures | None = None, *, within: str = "") -> tuple[Figure, ...]:
@@ -118,12 +118,12 @@ def _figure(
                     label = "" if own.hollow else protocol_title(protocol)
                     yield Curve(at, own, label, bars=[error for *_, error in points], style=style)
 
-    panels: list[list[Panel]] = []
+    panels: list[list[LinePanel]] = []
     said = []
     for key, (ours, theirs) in rows.items():
         at = {control: mean for (split, control), points in ours.items() if not split for mean, _ in points.values()}
         levels = [replace(level, at=at[control]) for control, level in _CONTROLS.items() if control in at]
-        panels.append([Panel([*curves(ours, theirs, split)], levels, "" if panels else split) for split in splits])
+        panels.append([LinePanel([*curves(ours, theirs, split)], levels, "" if panels else split) for split in splits])
         head, digits = MEASURES[key].head, MEASURES[key].digits
         means = [mean for (split, _), points in ours.items() if split for mean, _ in points.values()]
         clean = f", clean {at[CLEAN]:.{digits}f}" if CLEAN in at else ""
@@ -170,7 +170,7 @@ def along_shares(summary: Sequence[Line]) -> tuple[Figure, ...]:
                 ends = f"{points[0][1]:.1f} to {points[-1][1]:.1f}"
                 said.append(f"epsilon {number(epsilon)}, {MEASURES[key].head}: {ends}")
         level = replace(_CONTROLS[_COMMONER], at=float(np.mean([cell["leakage_baseline"] for cell in cells])))
-        panels.append(Panel(curves, [level], "" if math.isnan(epsilon) else f"ε = {number(epsilon)}"))
+        panels.append(LinePanel(curves, [level], "" if math.isnan(epsilon) else f"ε = {number(epsilon)}"))
     caption = (
         "Who is advantaged of those trained on, guessed right; means over trials, of all protocols. At share 0 nothing "
         "is asked, at 1 nothing is released."

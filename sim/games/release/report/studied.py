@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from rich.padding import Padding
 from rich.text import Text
 
-from sim.games.release.questions import FAIRNESS, UNIFORM, UTILITY, Answers, Effect, Effects, Standing
+from sim.games.release.questions import FAIRNESS, UNIFORM, UTILITY, Effect, Effects, ProtocolRank, ReleaseFindings
 from sim.games.release.report.columns import MEASURES, change, protocol_title, signed
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Sheet
 from sim.report.notation import MISSING, plural
-from sim.report.page import Section
+from sim.report.page import PageSection
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,11 +63,11 @@ _CLAIMS = {
 
 _ALIKE = "LSAC"
 
-Told = Sequence[tuple[str, Answers]]
+Told = Sequence[tuple[str, ReleaseFindings]]
 """Labels and answers: the label names the source of the figures or the part of a run, "" where there is one alone."""
 
 
-def sections(data: str, labelled: Told, figures: Sequence[Figure]) -> tuple[Section, ...]:
+def sections(data: str, labelled: Told, figures: Sequence[Figure]) -> tuple[PageSection, ...]:
     """Return a page's sections on one data set: the questions, the protocols, and the drawn figures, if any."""
     own = [(label, answered) for label, answered in labelled if answered.data == data]
     said = []
@@ -82,11 +82,13 @@ def sections(data: str, labelled: Told, figures: Sequence[Figure]) -> tuple[Sect
     # A single cell is no study.
     if changes.rows or ranks.rows:
         table = changes.on_page() if changes.rows else None
-        made.append(Section(f"questions-{place}", f"The paper's questions on {data}", conclusions=said, table=table))
+        made.append(
+            PageSection(f"questions-{place}", f"The paper's questions on {data}", conclusions=said, table=table)
+        )
     if ranks.rows:
-        made.append(Section(f"protocols-{place}", f"Protocols on {data}", table=ranks.on_page()))
+        made.append(PageSection(f"protocols-{place}", f"Protocols on {data}", table=ranks.on_page()))
     if figures:
-        made.append(Section(f"figures-{place}", f"Figures of {data}", figures=figures))
+        made.append(PageSection(f"figures-{place}", f"Figures of {data}", figures=figures))
     return tuple(made)
 
 
@@ -110,7 +112,7 @@ def _claim(question: str, data: str) -> str:
     return _CLAIMS.get((question, data), _CLAIMS[question])
 
 
-def verdicts(answered: Answers) -> dict[str, str]:
+def verdicts(answered: ReleaseFindings) -> dict[str, str]:
     """Return the verdict on each question, from one data set's figures."""
     return {"RQ1": _released(answered), "RQ2": _split(answered), "RQ3": _protocols(answered)}
 
@@ -118,7 +120,7 @@ def verdicts(answered: Answers) -> dict[str, str]:
 _NO_SEED = "cannot say: in no seed are there"
 
 
-def _released(answered: Answers) -> str:
+def _released(answered: ReleaseFindings) -> str:
     effects = answered.released
     if not effects:
         return f"{_NO_SEED} a clean trial"
@@ -133,7 +135,7 @@ def _released(answered: Answers) -> str:
     return " ".join([*said, f"{plural(first.cells, 'cell')}, {plural(first.seeds, 'seed')}."])
 
 
-def _split(answered: Answers) -> str:
+def _split(answered: ReleaseFindings) -> str:
     if not answered.split:
         return f"{_NO_SEED} k-based trials and others"
     said = []
@@ -149,7 +151,7 @@ def _split(answered: Answers) -> str:
     return " ".join([*said, f"{plural(first.seeds, 'seed')}."])
 
 
-def _protocols(answered: Answers) -> str:
+def _protocols(answered: ReleaseFindings) -> str:
     standings = answered.standings
     if not standings:
         return f"{_NO_SEED} trials of several protocols"
@@ -165,7 +167,7 @@ def _protocols(answered: Answers) -> str:
     return " ".join([*said, f"{plural(standings[0].seeds, 'seed')}."])
 
 
-def _ranked(standing: Standing, kind: str) -> str:
+def _ranked(standing: ProtocolRank, kind: str) -> str:
     return f"{protocol_title(standing.protocol)} {standing.ranks[kind]:.1f}"
 
 
@@ -183,7 +185,7 @@ def _within(effects: Iterable[Effect], low: float, high: float = math.inf) -> st
     return "yes" if all(low <= least and most <= high for least, most in ends) else "cannot say"
 
 
-def _best(standings: Sequence[Standing]) -> str:
+def _best(standings: Sequence[ProtocolRank]) -> str:
     """Return whether [LD]'s best protocols are best; `standings` is in the order of ranks."""
     ahead = {each.protocol: each.ahead for each in standings}
     others = set(ahead) - set(_BEST)
@@ -250,7 +252,7 @@ def _said(group: str, head: str, row: tuple[str, str, Mapping[str, Effect]]) -> 
     }[head]
 
 
-_RANKS: Sequence[Measure[tuple[str, Standing]]] = (
+_RANKS: Sequence[Measure[tuple[str, ProtocolRank]]] = (
     _OF,
     Measure("protocol", of=lambda row: protocol_title(row[1].protocol), words=True),
     *(

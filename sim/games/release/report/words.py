@@ -9,7 +9,7 @@ from pathlib import PurePath
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.local import CLEAN
 from sim.games.game import Line
-from sim.games.release.questions import Answers, answers
+from sim.games.release.questions import ReleaseFindings, answers
 from sim.games.release.report import studied
 from sim.games.release.report.columns import protocol_title, swept_in, tables
 from sim.games.release.report.figures import along_shares, draw, look_of
@@ -18,7 +18,7 @@ from sim.games.release.seeds import of_run, table_name
 from sim.report.cells import Swept, best_of_each
 from sim.report.drawing import Figure
 from sim.report.notation import number
-from sim.report.page import Bar, Card, Page, Section, Term, sections, settings
+from sim.report.page import Bar, Card, Page, PageSection, Term, sections, settings
 from sim.scenarios.sweep import Sweep
 
 _STUDIED = ("release.protocol", "release.split", "release.epsilon")
@@ -69,7 +69,7 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
     if QUERIES_SHARE in sweep.scenario.axes:
         # The paper has no queries: its questions and figures are for other runs.
         figures = along_shares(summary)
-        own = [Section("figures", "Figures", figures=figures)] if figures else []
+        own = [PageSection("figures", "Figures", figures=figures)] if figures else []
     else:
         own = list(_studied(sweep, lines))
     asked = any(section.conclusions for section in own)
@@ -149,13 +149,13 @@ def _findings(summary: Sequence[Line]) -> Iterator[str]:
         )
 
 
-def _studied(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> Iterator[Section]:
+def _studied(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> Iterator[PageSection]:
     """Yield the paper's questions and figures, for each part of the run if other keys than its own are swept."""
     others = [key for key in sweep.scenario.axes if key not in _STUDIED]
     parts: dict[str, list[Line]] = {}
     for line in lines:
         parts.setdefault(json.dumps([line[key] for key in others]), []).append(line)
-    told: list[tuple[str, Answers]] = []
+    told: list[tuple[str, ReleaseFindings]] = []
     drawn: dict[str, list[Figure]] = {}
     for part in parts.values():
         within, figures = swept_in(sweep).name(part[0], (*_STUDIED, "data.source")), of_run(sweep, part, table_name)

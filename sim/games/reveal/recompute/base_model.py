@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from developer.reveal.base_model import Model, cross_fitted, identity, logistic
 from fairwall.game.v1 import reveal_service_pb2 as game
 from sim.transcripts.findings import TOLERANCE
-from sim.transcripts.messages import Cards, Session
+from sim.transcripts.messages import Cards, PlayedSession
 
 
 class BaseModel:
     """The base model's scores in the trials of a session; it is trained once for each training table."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: PlayedSession) -> None:
         self._session = session
         self._trained: dict[str, Model] = {}
 

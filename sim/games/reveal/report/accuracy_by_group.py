@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sim.games.reveal.report.cells import ReportCell
-from sim.report.estimates import PERCENT, Estimate, estimate
+from sim.report.estimates import PERCENT, IntervalEstimate, estimate
 from sim.report.notation import setting, symbol
 
 
@@ -24,9 +24,9 @@ class LossTestRow:
 
     data: str
     models: int
-    advantaged: Estimate
-    disadvantaged: Estimate
-    gap: Estimate
+    advantaged: IntervalEstimate
+    disadvantaged: IntervalEstimate
+    gap: IntervalEstimate
 
 
 def loss_test_rows(cells: Sequence[ReportCell]) -> tuple[LossTestRow, ...]:

@@ -15,7 +15,7 @@ from fairwall.laws.risk import Sure
 from sim.games.reveal.record import sure_of
 from sim.games.reveal.scenario import RevealFigure, RevealScenario
 from sim.report.cells import Trial, best_of_each, paper_figure, scenario_of
-from sim.report.estimates import PERCENT, POINTS, Estimate, estimate
+from sim.report.estimates import PERCENT, POINTS, IntervalEstimate, estimate
 from sim.report.notation import as_float, number
 from sim.scenarios.sweep import Sweep
 
@@ -56,17 +56,17 @@ class ReportCell:
         return f"{MECHANISMS[self.mechanism].title}, ε = {number(self.epsilon, 6)}" if self.noisy else "exact answers"
 
     @property
-    def leakage(self) -> Estimate:
+    def leakage(self) -> IntervalEstimate:
         """Balanced accuracy of the guess, in percent."""
         return estimate([trial["leakage"] for trial in self.trials], PERCENT)
 
     @property
-    def baseline(self) -> Estimate:
+    def baseline(self) -> IntervalEstimate:
         """Balanced accuracy of the guess without any query, in percent."""
         return estimate([trial["baseline_leakage"] for trial in self.trials], PERCENT)
 
     @property
-    def gain(self) -> Estimate:
+    def gain(self) -> IntervalEstimate:
         """Gain of leakage from the answers, trial by trial, in points."""
         return estimate([trial["leakage"] - trial["baseline_leakage"] for trial in self.trials], POINTS)
 
@@ -106,9 +106,11 @@ def rank(cell: ReportCell) -> tuple[float, ...]:
     return (-cell.leakage.mean, cell.summary["answers_most"], cell.epsilon)
 
 
-def target_rate(entry: Mapping[str, Any]) -> Estimate:
+def target_rate(entry: Mapping[str, Any]) -> IntervalEstimate:
     """Return the share of trials that were right about the one person aimed at, in percent, from a cell's summary."""
-    return Estimate(*(entry[f"targeted_{key}"] for key in ("rate", "low", "high"))).mapped(lambda share: 100 * share)
+    return IntervalEstimate(*(entry[f"targeted_{key}"] for key in ("rate", "low", "high"))).mapped(
+        lambda share: 100 * share
+    )
 
 
 def report_cells(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mapping[str, Any]]) -> tuple[ReportCell, ...]:

@@ -16,7 +16,7 @@ from sim.games.reveal.report.cells import ReportCell, report_cells, target_rate,
 from sim.games.reveal.report.until_known import UntilKnown, as_needed, asked, until_known
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Sheet
-from sim.report.estimates import FEWEST, Estimate, share
+from sim.report.estimates import FEWEST, IntervalEstimate, share
 from sim.report.notation import MISSING, as_float, count, number, plural, setting, span
 from sim.scenarios.sweep import Sweep
 
@@ -42,7 +42,7 @@ def _if_noisy(of: Callable[[ReportCell], Any]) -> Callable[[ReportCell], Any]:
     return lambda cell: of(cell) if cell.noisy else None
 
 
-def _person_risk(sure: Sure | None) -> Estimate | None:
+def _person_risk(sure: Sure | None) -> IntervalEstimate | None:
     """Return the share that is named, in percent; the interval treats the required confidence as known."""
     if sure is None or sure.named is None:
         return None

@@ -13,7 +13,7 @@ from sim.report.cells import Swept
 from sim.report.columns import Sheet
 from sim.report.estimates import PERCENT, estimate
 from sim.report.notation import number
-from sim.report.reproduction import Comparison, region
+from sim.report.reproduction import FigureComparison, region
 from sim.scenarios.sweep import Sweep
 
 _LEAKAGE, _PEOPLE, _FACTOR = 5.0, 0.025, 2.0
@@ -26,7 +26,7 @@ _MARGINS = (
 )
 
 
-def table(sweep: Sweep, cells: Sequence[ReportCell]) -> Sheet[Comparison]:
+def table(sweep: Sweep, cells: Sequence[ReportCell]) -> Sheet[FigureComparison]:
     """Return the table of printed figures and ours."""
     played = [{**cell.summary, "lines": cell.trials} for cell in cells]
     rows = reproduction.comparisons(sweep, played, _beside)
@@ -34,15 +34,15 @@ def table(sweep: Sweep, cells: Sequence[ReportCell]) -> Sheet[Comparison]:
     return reproduction.beside_ours(rows, swept.name, _MARGINS)
 
 
-def _beside(figure: RevealFigure, cell: Line) -> Iterator[Comparison]:
+def _beside(figure: RevealFigure, cell: Line) -> Iterator[FigureComparison]:
     lines = cell["lines"]
     if figure.leakage is not None:
         ours = estimate([line["leakage"] for line in lines], PERCENT)
-        yield Comparison("leakage, %", f"{figure.leakage:g}", region(figure.leakage, None, _LEAKAGE), ours)
+        yield FigureComparison("leakage, %", f"{figure.leakage:g}", region(figure.leakage, None, _LEAKAGE), ours)
     if figure.recovered is not None:
         ours = estimate([line["recovered"] for line in lines], (0, cell["n"]))
         within = region(figure.recovered, None, _PEOPLE * cell["n"])
-        yield Comparison("people right", f"{figure.recovered:g}", within, ours)
+        yield FigureComparison("people right", f"{figure.recovered:g}", within, ours)
     # Cauchy noise has no mean: compare the median.
     key = "query_error_median" if cell["mechanism"] == "conceal" else "query_error_mean"
     errors = [line[key] for line in lines if line.get(key)]
@@ -50,4 +50,6 @@ def _beside(figure: RevealFigure, cell: Line) -> Iterator[Comparison]:
         ours = estimate([math.log(error) for error in errors]).mapped(math.exp)
         ends = "" if ours.low is None or ours.high is None else f"\u00a0({number(ours.low)} to {number(ours.high)})"
         within = (figure.query_error_mean / _FACTOR, figure.query_error_mean * _FACTOR)
-        yield Comparison("error", number(figure.query_error_mean, 4), within, ours, tally=number(ours.mean) + ends)
+        yield FigureComparison(
+            "error", number(figure.query_error_mean, 4), within, ours, tally=number(ours.mean) + ends
+        )

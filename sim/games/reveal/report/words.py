@@ -24,9 +24,9 @@ from sim.games.reveal.report.until_known import as_needed
 from sim.games.reveal.scenario import RevealScenario
 from sim.report import page as kit
 from sim.report.drawing import looks
-from sim.report.estimates import FEWEST, Estimate, share
+from sim.report.estimates import FEWEST, IntervalEstimate, share
 from sim.report.notation import count, number, plural, several, span
-from sim.report.page import Bar, Card, Page, Section, Term
+from sim.report.page import Bar, Card, Page, PageSection, Term
 from sim.scenarios.sweep import Sweep
 
 _COIN = 50.0
@@ -63,9 +63,9 @@ def page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
 
 def _sections(
     sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line], cells: Sequence[ReportCell]
-) -> Iterator[Section]:
+) -> Iterator[PageSection]:
     if figures := draw_figures(cells):
-        yield Section("figures", "Figures", figures=figures)
+        yield PageSection("figures", "Figures", figures=figures)
     for section in kit.sections(tables(sweep, lines, summary), {}):
         is_test = section.name == "loss-test"
         yield replace(section, before=_LOSS_TEST[:1], after=_LOSS_TEST[1:]) if is_test else section
@@ -209,7 +209,7 @@ def _outcome(cell: ReportCell, attribute: str) -> str:
     knew = f"knew everybody's {attribute}{', up to which group is which,' if partition else ''}"
     coin = "50% is a coin"
     interval = "" if cell.leakage.low is None else f"95% interval {cell.leakage.ends(1)}; "
-    balanced = f"right about {_people(cell)}; {_EQUALLY}, {Estimate(cell.leakage.mean)}% ({interval}{coin})"
+    balanced = f"right about {_people(cell)}; {_EQUALLY}, {IntervalEstimate(cell.leakage.mean)}% ({interval}{coin})"
     before = cell.baseline.text(1, "%")
     often = _often(exact, len(cell.trials))
     if exact == len(cell.trials):
@@ -238,7 +238,7 @@ def _verdict(cell: ReportCell) -> str:
         above = gain.text(1, " points")
         return f"That is {above} above what it knew before asking: the noise did not hide everything."
     if gain.sign < 0:
-        below = Estimate(-gain.mean, -gain.high, -gain.low).text(1, " points")
+        below = IntervalEstimate(-gain.mean, -gain.high, -gain.low).text(1, " points")
         return (
             f"That is {below} below what it could guess before asking: "
             "read this way, the answers were of no use. Somebody may find a better way to read them."

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from developer.training.play import PLAIN, RATES
 from sim.datasets import FORMATS, SHIPPED
 from sim.datasets.case_study import CASE_STUDY
-from sim.datasets.roles import Asked
+from sim.datasets.roles import NamedRoles
 from sim.games.game import Line
 from sim.games.training.scenario import TrainingData
 from sim.report.cells import Swept, is_word
 from sim.report.columns import interval_of
-from sim.report.estimates import Estimate, Range, estimate
+from sim.report.estimates import IntervalEstimate, Range, estimate
 from sim.report.notation import MISSING, as_float, number, setting
 from sim.report.pareto import dominated
 
@@ -40,7 +40,7 @@ def attribute(data: TrainingData) -> tuple[str, str]:
     known = SHIPPED.get(data.source) or next(
         (known.defaults for name, known in FORMATS.items() if data.source.startswith(f"{name}:")), None
     )
-    asked = Asked(**data.roles, drop=data.drop)
+    asked = NamedRoles(**data.roles, drop=data.drop)
     roles = asked if known is None else known.roles(asked)
     disadvantaged = "everybody else" if roles.disadvantaged is None else roles.disadvantaged
     return str(roles.protected), f"{roles.advantaged} advantaged, {disadvantaged} disadvantaged"
@@ -94,19 +94,19 @@ gap_of = interval_of("gap")
 """Mean risk difference, in [-1, 1], likewise: the advantaged group's rate less the disadvantaged one's."""
 
 
-def distance_of(cell: Line) -> Estimate:
+def distance_of(cell: Line) -> IntervalEstimate:
     """Return the absolute value of the mean risk difference, and the interval of such values."""
     gap = gap_of(cell)
     if gap.low is None or gap.high is None:
-        return Estimate(abs(gap.mean))
+        return IntervalEstimate(abs(gap.mean))
     ends = sorted((abs(gap.low), abs(gap.high)))
-    return Estimate(abs(gap.mean), 0.0 if gap.low <= 0 <= gap.high else ends[0], ends[1])
+    return IntervalEstimate(abs(gap.mean), 0.0 if gap.low <= 0 <= gap.high else ends[0], ends[1])
 
 
-def of_group(cell: Line, key: str, group: int) -> Estimate | None:
+def of_group(cell: Line, key: str, group: int) -> IntervalEstimate | None:
     """Return a group's mean rate, such as `accuracies`; None where no test row shows it."""
     mean = cell[key][group]
-    return None if mean is None else Estimate(mean, cell[f"{key}_low"][group], cell[f"{key}_high"][group])
+    return None if mean is None else IntervalEstimate(mean, cell[f"{key}_low"][group], cell[f"{key}_high"][group])
 
 
 def promised_of(cell: Line) -> float:
@@ -134,8 +134,8 @@ class Placed:
 
     cell: Line
     name: str
-    accuracy: Estimate
-    distance: Estimate
+    accuracy: IntervalEstimate
+    distance: IntervalEstimate
     epsilon: float
     dominated: bool
     clear: bool
@@ -160,11 +160,11 @@ def placed(axes: Sequence[str], cells: Sequence[Line], of: str = OF[0], *, priva
     ]
 
 
-def _accuracy(cell: Line, of: str) -> Estimate | None:
+def _accuracy(cell: Line, of: str) -> IntervalEstimate | None:
     return accuracy_of(cell) if of == OF[0] else of_group(cell, "accuracies", GROUPS.index(of))
 
 
-def _ends(interval: Estimate) -> Range:
+def _ends(interval: IntervalEstimate) -> Range:
     if interval.low is None or interval.high is None:
         return -math.inf, math.inf
     return interval.low, interval.high
@@ -182,9 +182,9 @@ class Change:
     """A practice's cell, and its differences from plain training on the same splits; None without a common trial."""
 
     cell: Line
-    accuracy: Estimate | None
-    distance: Estimate | None
-    minority: Estimate | None
+    accuracy: IntervalEstimate | None
+    distance: IntervalEstimate | None
+    minority: IntervalEstimate | None
 
 
 def changes(axes: Sequence[str], cells: Sequence[Line], lines: Sequence[Line]) -> list[Change]:

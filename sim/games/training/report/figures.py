@@ -22,18 +22,18 @@ from sim.games.training.report.cells import (
 )
 from sim.games.training.report.columns import RATES
 from sim.games.training.report.told_rates import ToldRate, noise_scale
-from sim.report.dot_plot import Panel, dot_plot
-from sim.report.drawing import BLACK, DASHES, GREY, Figure, Look, looks
-from sim.report.estimates import Estimate
-from sim.report.front_plot import MARKS, Front, Point, front_plot
+from sim.report.dot_plot import DotPanel, dot_plot
+from sim.report.drawing import BLACK, DASHES, GREY, Figure, MarkStyle, looks
+from sim.report.estimates import IntervalEstimate
+from sim.report.front_plot import MARKS, Point, StepLine, front_plot
 from sim.report.line_plot import Axis, Curve, line_plot
-from sim.report.line_plot import Panel as Lines
+from sim.report.line_plot import LinePanel as Lines
 from sim.report.notation import count, number
 
 _AXES = ("risk difference, as an absolute value: less is fairer", "accuracy")
 
 
-def tradeoff(axes: Sequence[str], cells: Sequence[Placed], look: Mapping[str, Look]) -> Figure:
+def tradeoff(axes: Sequence[str], cells: Sequence[Placed], look: Mapping[str, MarkStyle]) -> Figure:
     """Draw accuracy against risk difference, a mark per cell; `look` is by `kind_of`. There must be a cell."""
     kinds = dict.fromkeys(kind_of(axes, one.cell) for one in cells)
     first = next(iter(kinds))
@@ -45,7 +45,7 @@ def tradeoff(axes: Sequence[str], cells: Sequence[Placed], look: Mapping[str, Lo
         "each risk difference. Hollow: dominated."
     )
     key = {kind: look[kind] for kind in kinds if kind}
-    front = [Front([point for point in points if not point.dominated], DASHES[1])]
+    front = [StepLine([point for point in points if not point.dominated], DASHES[1])]
     return front_plot("tradeoff", "Accuracy against risk difference", caption, _AXES, points, front, key)
 
 
@@ -53,9 +53,9 @@ def frontier_figure(of: str, cells: Sequence[Placed]) -> Figure:
     """Draw the front over accuracy, everybody's or a group's, risk difference and epsilon: a line for each epsilon."""
     levels = sorted({one.epsilon for one in cells})
     marks = {level: MARKS[place % len(MARKS)] for place, level in enumerate(levels)}
-    points = [_point(one, one.name, Look(BLACK, marks[one.epsilon])) for one in cells]
+    points = [_point(one, one.name, MarkStyle(BLACK, marks[one.epsilon])) for one in cells]
     fronts = [
-        Front(
+        StepLine(
             [point for one, point in zip(cells, points, strict=True) if one.epsilon <= level],
             DASHES[place % 7],
             "nothing promised" if math.isinf(level) else f"ε at most {number(level)}",
@@ -73,7 +73,7 @@ def frontier_figure(of: str, cells: Sequence[Placed]) -> Figure:
     return front_plot(f"frontier-{of}", title, caption, _AXES, points, fronts, {})
 
 
-def _point(one: Placed, label: str, look: Look) -> Point:
+def _point(one: Placed, label: str, look: MarkStyle) -> Point:
     said = f"{one.name}: accuracy {one.accuracy.mean:.3f}, risk difference {one.distance.mean:.3f}, {one.verdict}"
     return Point(one.distance, one.accuracy, label, said, look, one.dominated)
 
@@ -86,7 +86,7 @@ def by_group(front: Sequence[Placed]) -> Figure:
     """Draw each group's accuracy and false positives, one row per cell."""
     drawn = front if len(front) <= _MOST else [one for one in front if not one.dominated]
     panels = [
-        Panel(told, {g: [(one.name, of_group(one.cell, key, i)) for one in drawn] for i, g in enumerate(GROUPS)})
+        DotPanel(told, {g: [(one.name, of_group(one.cell, key, i)) for one in drawn] for i, g in enumerate(GROUPS)})
         for key, told in RATES.items()
         if key != "positives"
     ]
@@ -98,11 +98,11 @@ def by_group(front: Sequence[Placed]) -> Figure:
 def canaries(axes: Sequence[str], cells: Sequence[Line]) -> Figure:
     """Draw the epsilon that canaries refute and the promised one, one row per cell."""
     series = {
-        told: [(name_of(axes, cell), None if math.isinf(of(cell)) else Estimate(of(cell))) for cell in cells]
+        told: [(name_of(axes, cell), None if math.isinf(of(cell)) else IntervalEstimate(of(cell))) for cell in cells]
         for told, of in (("refuted", lambda cell: cell["epsilon_refuted"]), ("promised", promised_of))
     }
     caption = "Filled circles: the largest ε that the guesses refute. Hollow squares: what was promised, if anything."
-    return dot_plot("canaries", "ε that canaries refute, and ε promised", caption, [Panel("ε", series, level=0.0)])
+    return dot_plot("canaries", "ε that canaries refute, and ε promised", caption, [DotPanel("ε", series, level=0.0)])
 
 
 def practices(axes: Sequence[str], changed: Sequence[Change]) -> Iterator[Figure]:
@@ -110,7 +110,7 @@ def practices(axes: Sequence[str], changed: Sequence[Change]) -> Iterator[Figure
     shown = [one for one in changed if one.accuracy is not None]
     titles = {"accuracy": "accuracy", "minority": f"{GROUPS[0]}: accuracy", "distance": "|risk difference|"}
     panels = [
-        Panel(title, {"": [(name_of(axes, one.cell), getattr(one, key)) for one in shown]}, level=0.0)
+        DotPanel(title, {"": [(name_of(axes, one.cell), getattr(one, key)) for one in shown]}, level=0.0)
         for key, title in titles.items()
     ]
     title = "What each practice changes against plain training"
@@ -154,7 +154,7 @@ def rates(rows: Sequence[ToldRate], delta: float) -> Figure:
     )
 
 
-def epsilon_looks(rows: Sequence[ToldRate]) -> dict[float, Look]:
+def epsilon_looks(rows: Sequence[ToldRate]) -> dict[float, MarkStyle]:
     """Return a look for each epsilon of A, the same in all figures of a page."""
     epsilons = sorted({one.epsilon for one in rows if one.epsilon is not None})
     return dict(zip(epsilons, looks(map(str, epsilons)).values(), strict=True))
@@ -164,10 +164,10 @@ def _rate_curves(group: int, rows: Sequence[ToldRate], sizes: Any, delta: float)
     own = [one for one in rows if one.group == group]
     rate = float(np.mean([one.rate for one in own]))
     law = list(zip(sizes, np.sqrt(rate * (1 - rate) / sizes), strict=True))
-    yield Curve(law, Look(GREY, ""), "sampling, by its law", style={"lw": 2.6, "alpha": 0.7, "zorder": 1})
+    yield Curve(law, MarkStyle(GREY, ""), "sampling, by its law", style={"lw": 2.6, "alpha": 0.7, "zorder": 1})
     # Sampling does not depend on epsilon: cells that differ in epsilon share their splits.
     drawn = sorted({(one.people, one.sampling) for one in own if one.sampling > 0})
-    yield Curve(drawn, Look(BLACK, "o", hollow=True, size=7), "sampling", joined=False, style={"mew": 1})
+    yield Curve(drawn, MarkStyle(BLACK, "o", hollow=True, size=7), "sampling", joined=False, style={"mew": 1})
     for epsilon, look in epsilon_looks(rows).items():
         noise = np.minimum(noise_scale(epsilon, delta, rate) / sizes, 1)
         points = sorted((one.people, one.noise) for one in own if one.epsilon == epsilon and one.noise > 0)

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.text import Text
 
 from fairwall.errors import UserError
-from sim.games.game import Front, Line
+from sim.games.game import Line, ParetoCells
 from sim.games.training.report.cells import GROUPS, MEANS, OF, Placed, models_of, named, placed, swept_in
 from sim.games.training.report.columns import EPSILON, FEW, MANY, MODELS, PROMISED, swept_notes
 from sim.games.training.scenario import TrainingScenario
@@ -31,7 +31,7 @@ _COLUMNS: tuple[Measure[Placed], ...] = (
 _SHORT = "Not dominated: no other cell's means are at least as good in accuracy, |gap| and ε, and better in one."
 
 
-def frontier(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Front:
+def frontier(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequence[Line]) -> ParetoCells:
     """Return the front of a run; UserError if it has no models."""
     axes, models = sweep.scenario.axes, models_of(summary)
     if not models:
@@ -56,7 +56,7 @@ def frontier(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Seq
         f"Of the others, {sum(one.clear for one in overall)} are clearly dominated, by the 95% intervals.",
         *alone,
     )
-    return Front(shown, lambda: _page(sweep, lines, fronts, findings))
+    return ParetoCells(shown, lambda: _page(sweep, lines, fronts, findings))
 
 
 def _starred(column: Measure[Placed], front: Sequence[Placed], one: Placed) -> str | None:

@@ -9,8 +9,8 @@ from sim.games.training.report.cells import GROUPS, accuracy_of, gap_of, name_of
 from sim.games.training.scenario import TrainingFigure, TrainingScenario
 from sim.report import reproduction
 from sim.report.columns import Sheet
-from sim.report.estimates import Estimate
-from sim.report.reproduction import Comparison, region
+from sim.report.estimates import IntervalEstimate
+from sim.report.reproduction import FigureComparison, region
 from sim.scenarios.sweep import Sweep
 
 _ACCURACY, _RATE = 1.0, 0.02
@@ -23,17 +23,17 @@ _MARGINS = (
 )
 
 
-def comparisons(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> list[Comparison]:
+def comparisons(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> list[FigureComparison]:
     """Return the comparisons of a paper's figures with the cells that they are about."""
     return reproduction.comparisons(sweep, cells, _beside)
 
 
-def table(axes: Sequence[str], rows: Sequence[Comparison]) -> Sheet[Comparison]:
+def table(axes: Sequence[str], rows: Sequence[FigureComparison]) -> Sheet[FigureComparison]:
     """Return the table of printed figures and ours."""
     return reproduction.beside_ours(rows, lambda cell: name_of(axes, cell), _MARGINS)
 
 
-def _beside(figure: TrainingFigure, cell: Line) -> Iterator[Comparison]:
+def _beside(figure: TrainingFigure, cell: Line) -> Iterator[FigureComparison]:
     percent = accuracy_of(cell).mapped(lambda share: 100 * share)
     yield from _compared("accuracy, %", figure.accuracy, figure.accuracy_sd, _ACCURACY, percent, 1)
     yield from _compared("risk difference", figure.gap, figure.gap_sd, _RATE, gap_of(cell))
@@ -47,8 +47,8 @@ def _beside(figure: TrainingFigure, cell: Line) -> Iterator[Comparison]:
 
 
 def _compared(
-    what: str, printed: float | None, sd: float | None, margin: float, ours: Estimate | None, digits: int = 3
-) -> Iterator[Comparison]:
+    what: str, printed: float | None, sd: float | None, margin: float, ours: IntervalEstimate | None, digits: int = 3
+) -> Iterator[FigureComparison]:
     if printed is not None and ours is not None:
         spread = "" if sd is None else f" ± {sd:g}"
-        yield Comparison(what, f"{printed:g}{spread}", region(printed, sd, margin), ours, digits)
+        yield FigureComparison(what, f"{printed:g}{spread}", region(printed, sd, margin), ours, digits)

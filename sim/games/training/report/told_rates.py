@@ -1,7 +1,7 @@
 r"""Errors of groups' rates that are told with noise, by the size of the group.
 
 **Noise.** The developer requests once the groups' sums of rows 2y - 1, y being the labels, and their sizes
-(`developer.training.groups.GroupSums.rates`). Compliance adds Gaussian noise of standard deviation sigma = 2 m to each
+(`developer.training.groups.GroupAdder.rates`). Compliance adds Gaussian noise of standard deviation sigma = 2 m to each
 number: 2 is the l2 sensitivity of an answer to one person's A (`compliance.answers.statistics.SENSITIVITY`), and m the
 multiplier at which one request spends epsilon and delta (`developer.training.play.flip_multiplier`). A group of n
 people, a share r of them with label 1, has the sum (2r - 1) n. The told rate, with noise

@@ -33,7 +33,7 @@ from sim.games.training.report.told_rates import ToldRate, conclusions
 from sim.games.training.scenario import TrainingData, TrainingScenario
 from sim.report import page as kit
 from sim.report.cells import best_of_each
-from sim.report.drawing import Look, looks
+from sim.report.drawing import MarkStyle, looks
 from sim.report.estimates import INTERVALS
 from sim.report.notation import count, number, plural, span
 from sim.report.page import Bar, Card, Page, Term
@@ -117,7 +117,7 @@ def page(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequenc
     )
 
 
-def _model_cards(axes: Sequence[str], front: Sequence[Placed], look: Mapping[str, Look]) -> Iterator[Card]:
+def _model_cards(axes: Sequence[str], front: Sequence[Placed], look: Mapping[str, MarkStyle]) -> Iterator[Card]:
     for one in best_of_each(
         front,
         # An accountant's result is slightly below the requested epsilon.

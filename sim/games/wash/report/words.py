@@ -9,7 +9,7 @@ from sim.games.wash.report.columns import check_of, tables, way_of
 from sim.games.wash.scenario import WashScenario
 from sim.report.cells import Swept
 from sim.report.columns import mean_of
-from sim.report.dot_plot import Panel, dot_plot
+from sim.report.dot_plot import DotPanel, dot_plot
 from sim.report.drawing import Figure, looks
 from sim.report.estimates import INTERVALS, PERCENT
 from sim.report.notation import span
@@ -81,7 +81,7 @@ def _figure(swept: Swept, summary: Sequence[Line]) -> Figure:
             check: [(way, found(cells[way, check]) if (way, check) in cells else None) for way in ways]
             for check in checks
         }
-        panels.append(Panel(title, series))
+        panels.append(DotPanel(title, series))
     return dot_plot("washing", _TITLE, _CAPTION, panels, same_scale=True, look=looks(checks))
 
 

@@ -16,7 +16,7 @@ from fairwall.errors import UserError
 from sim.papers import evidence as kept
 from sim.papers import ledger, play
 from sim.papers.claim import SHIPPED, ClaimTest, Paper, find, papers
-from sim.papers.finding import Finding
+from sim.papers.finding import CheckResult
 from sim.papers.page import markdown
 from sim.papers.values import Value, ValueRefused
 from sim.papers.verdict import LOST, NOT_TESTED, REFUTED, STATUSES, UNPLAYABLE, UNPLAYED, verdict
@@ -273,16 +273,16 @@ def test_evidence_that_belongs_to_no_claim_is_noticed(tmp_path: Path) -> None:
     assert list(ledger.faults(found)) == ["X-9: evidence of a claim that is not tested"]
 
 
-def found_otherwise() -> Finding:
-    return Finding("", "a case", {"cases": 3})
+def found_otherwise() -> CheckResult:
+    return CheckResult("", "a case", {"cases": 3})
 
 
-def found_three() -> Finding:
-    return Finding("in three cases", "", {"cases": 3})
+def found_three() -> CheckResult:
+    return CheckResult("in three cases", "", {"cases": 3})
 
 
-def found_four() -> Finding:
-    return Finding("in four cases", "", {"cases": 4})
+def found_four() -> CheckResult:
+    return CheckResult("in four cases", "", {"cases": 4})
 
 
 def test_a_check_is_executed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

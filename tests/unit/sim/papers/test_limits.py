@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.noise.sampling import Seeded, step_for
 from compliance.records.people import Records
 from fairwall.laws.response import turning_probability
@@ -79,7 +79,7 @@ def test_a_gap_that_compliance_answers_errs_like_one_over_the_small_group() -> N
     for size in sizes:
         protected = np.repeat(np.array([0, 1], np.uint8), [size, 20_000])
         decisions = (np.arange(protected.size) % 2).astype(np.float64)[None]
-        question = Question("sp", decisions, Records(protected * 0, protected, ("sp",)))
+        question = BatchQuestion("sp", decisions, Records(protected * 0, protected, ("sp",)))
         answers = [MECHANISMS["counts"].release(question, {}, 1.0, 0.0, source).values[0] for _ in range(300)]
         deviations.append(np.std(answers))
     slope = np.polyfit(np.log(sizes), np.log(deviations), 1)[0]

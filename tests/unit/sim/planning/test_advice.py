@@ -15,18 +15,18 @@ import typer.core
 
 from developer import training
 from developer.training import practice
-from fairwall.laws.sensitivity import Counts
+from fairwall.laws.sensitivity import LabelGroupCounts
 from fairwall.tables.roles import Roles
 from sim.cli.main import app
 from sim.cli.plan.advise import as_text, as_values
 from sim.games import read
 from sim.planning import advice, situation
-from sim.planning.advice import SMALL_SHARE, TREE, Advice, Case, advise
+from sim.planning.advice import SMALL_SHARE, TREE, Advice, AdviceRequest, advise
 from sim.planning.commands import Command, _spelled
 from sim.planning.domains import DOMAINS, AdviceError, check_numbers, find_domain
 from sim.planning.practices import DATA, MECHANISMS, MODELS, PRACTICES
 from sim.planning.situation import Situation, judge, look
-from sim.planning.table import Columns, Table
+from sim.planning.table import ColumnNames, GroupTable
 
 DOCS = Path(__file__).parents[4] / "docs"
 LOANS = DOCS / "example" / "loans.csv"
@@ -34,21 +34,21 @@ LOANS = DOCS / "example" / "loans.csv"
 ROLES = Roles("group", "a", "b", "label", "1")
 
 TABLES = {
-    "large": Counts(2000, 2000, 2000, 2000),
-    "unequal": Counts(n00=1500, n01=5000, n10=100, n11=3000),
-    "small": Counts(n00=45, n01=70, n10=25, n11=60),
-    "tiny": Counts(n00=3, n01=3, n10=3, n11=0),
-    "few": Counts(n00=8, n01=90, n10=0, n11=30),
+    "large": LabelGroupCounts(2000, 2000, 2000, 2000),
+    "unequal": LabelGroupCounts(n00=1500, n01=5000, n10=100, n11=3000),
+    "small": LabelGroupCounts(n00=45, n01=70, n10=25, n11=60),
+    "tiny": LabelGroupCounts(n00=3, n01=3, n10=3, n11=0),
+    "few": LabelGroupCounts(n00=8, n01=90, n10=0, n11=30),
 }
 
 
-def table(counts: Counts) -> Table:
-    return Table("people.csv", counts, ("b", "a"), "label 1", (), ROLES)
+def table(counts: LabelGroupCounts) -> GroupTable:
+    return GroupTable("people.csv", counts, ("b", "a"), "label 1", (), ROLES)
 
 
 @cache
 def seen(name: str, epsilon: float) -> Situation:
-    return judge(Columns("people.csv", "group", "label"), table(TABLES[name]), epsilon, 0.05)
+    return judge(ColumnNames("people.csv", "group", "label"), table(TABLES[name]), epsilon, 0.05)
 
 
 CASES = [("large", 1.0), ("unequal", 0.1), ("small", 0.1), ("small", 4.0), ("few", 1.0), ("tiny", 2.0)]
@@ -58,7 +58,11 @@ CASES = [("large", 1.0), ("unequal", 0.1), ("small", 0.1), ("small", 4.0), ("few
 def all_advice() -> list[Advice]:
     """Each table at an epsilon, in a domain of each priority."""
     domains = [DOMAINS[name] for name in ("lending", "medical-research", "personalised-services")]
-    return [advise(Case(domain, epsilon, 0.05, seen(name, epsilon))) for name, epsilon in CASES for domain in domains]
+    return [
+        advise(AdviceRequest(domain, epsilon, 0.05, seen(name, epsilon)))
+        for name, epsilon in CASES
+        for domain in domains
+    ]
 
 
 @pytest.mark.check
@@ -103,7 +107,7 @@ def test_a_branch_is_what_the_counts_say() -> None:
 def test_noise_as_the_paper_prints_it_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin: with 1/(epsilon sqrt(n)) noise seems to err more where sampling does."""
     monkeypatch.setattr(situation, "of_noise", lambda epsilon, people: 1 / (epsilon * math.sqrt(people)))
-    assert problems(advise(Case(DOMAINS["lending"], 1.0, 0.05, seen("large", 1.0)))) == ["dominates"]
+    assert problems(advise(AdviceRequest(DOMAINS["lending"], 1.0, 0.05, seen("large", 1.0)))) == ["dominates"]
 
 
 def test_rows_are_asked_for_where_the_audit_does_not_hold_and_nowhere_else() -> None:
@@ -116,7 +120,10 @@ def test_rows_are_asked_for_where_the_audit_does_not_hold_and_nowhere_else() -> 
 
 
 def test_without_a_table_the_domain_alone_is_answered() -> None:
-    whole = [advise(Case(find_domain(name), domain.priority.default, 0.05, None)) for name, domain in DOMAINS.items()]
+    whole = [
+        advise(AdviceRequest(find_domain(name), domain.priority.default, 0.05, None))
+        for name, domain in DOMAINS.items()
+    ]
     for each in whole:
         assert set(each.branches) == {"first", "range"}
         assert each.branches["range"] == "within"
@@ -169,22 +176,28 @@ def test_a_value_reaches_the_scenario_as_it_is() -> None:
 
 
 def test_a_group_of_all_others_is_not_named_as_a_value() -> None:
-    others = Table("people.csv", TABLES["small"], ("not a", "a"), "label 1", (), ROLES)
-    each = advise(Case(DOMAINS["lending"], 4.0, 0.05, replace(seen("small", 4.0), table=others)))
+    others = GroupTable("people.csv", TABLES["small"], ("not a", "a"), "label 1", (), ROLES)
+    each = advise(AdviceRequest(DOMAINS["lending"], 4.0, 0.05, replace(seen("small", 4.0), table=others)))
     for recommendation in each.recommendations:
         require_valid(recommendation.command)
         assert not any("not a" in word for word in recommendation.command)
 
 
 def test_german_is_too_small_at_a_tenth() -> None:
-    german = advise(Case(DOMAINS["lending"], 0.1, 0.05, look(Columns("german", "sex", "credit"), 0.1, 0.05)))
+    german = advise(
+        AdviceRequest(DOMAINS["lending"], 0.1, 0.05, look(ColumnNames("german", "sex", "credit"), 0.1, 0.05))
+    )
     assert german.verdict.startswith("too few rows")
     assert "2,900 more than there are" in german.verdict
 
 
 def test_it_is_printed_in_80_columns_and_as_json() -> None:
-    whole = [*all_advice(), advise(Case(DOMAINS["hiring"], 2.0, 0.05, None))]
-    whole.append(advise(Case(DOMAINS["lending"], 2.0, 0.05, look(Columns(str(LOANS), "group", "repaid"), 2.0, 0.05))))
+    whole = [*all_advice(), advise(AdviceRequest(DOMAINS["hiring"], 2.0, 0.05, None))]
+    whole.append(
+        advise(
+            AdviceRequest(DOMAINS["lending"], 2.0, 0.05, look(ColumnNames(str(LOANS), "group", "repaid"), 2.0, 0.05))
+        )
+    )
     for each in whole:
         lines = as_text(each).splitlines()
         assert max(len(line) for line in lines if str(LOANS) not in line) <= 80

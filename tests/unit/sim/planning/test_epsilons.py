@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 
 from fairwall.laws.exposure import revealed
-from fairwall.laws.sensitivity import Counts
+from fairwall.laws.sensitivity import LabelGroupCounts
 from fairwall.laws.standings import SHRUNK
 from sim.cli.plan.choice_page import render
 from sim.deployment.recommendation import recommend
 from sim.planning import epsilons
 from sim.planning.audit import make
-from sim.planning.batch import Batch
-from sim.planning.epsilons import EPSILONS, Bought, Choices, choices
+from sim.planning.batch import PlannedBatch
+from sim.planning.epsilons import EPSILONS, Bought, EpsilonChoices, choices
 from sim.planning.errors import PlanError
 from tests.browsed import AXE, cut_off, grave_faults, launched
 from tests.command import fairwall
 
-SMALL = Counts(n00=90, n01=310, n10=120, n11=280)
-LAPLACE = Batch("sp", SMALL, 1, 0.5, 0.0, "laplace", "clamp", 0.6)
+SMALL = LabelGroupCounts(n00=90, n01=310, n10=120, n11=280)
+LAPLACE = PlannedBatch("sp", SMALL, 1, 0.5, 0.0, "laplace", "clamp", 0.6)
 LOANS = Path(__file__).parents[4] / "docs" / "example" / "loans.csv"
 ASKED = ("plan", "audit", "--data", str(LOANS), "--protected", "group", "--target", "repaid")
 
@@ -37,7 +37,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epsilons, "EPSILONS", EPSILONS[::8])
 
 
-def least(found: Choices, width: float) -> float | None:
+def least(found: EpsilonChoices, width: float) -> float | None:
     """The rule, once more."""
     enough = [one.epsilon for one in found.bought if one.reach is not None and one.reach <= width]
     return min(enough, default=None)
@@ -73,8 +73,8 @@ def test_figures_of_what_is_recommended_are_those_of_both_plans_and_keep_the_lim
 
 @pytest.mark.usefixtures("coarse")
 def test_what_is_revealed_is_told_of_the_smallest_stratum_as_compliance_tells_it() -> None:
-    few = Counts(n00=900, n01=1500, n10=40, n11=60)
-    asked = Batch("eodds_max", few, 1, 10.0, 0.0, "laplace", "clamp", 0.6)
+    few = LabelGroupCounts(n00=900, n01=1500, n10=40, n11=60)
+    asked = PlannedBatch("eodds_max", few, 1, 10.0, 0.0, "laplace", "clamp", 0.6)
     assert asked.exposed == 200
     (told,) = (one.revealed for one in choices(asked).bought if one.epsilon == 10.0)
     assert told == revealed("laplace", "eodds_max", 200, 1, 10.0) != revealed("laplace", "eodds_max", 2500, 1, 10.0)
@@ -95,7 +95,7 @@ def test_the_least_epsilon_is_found_and_the_slider_goes_beyond_what_is_reached()
 
 def test_where_more_epsilon_errs_more_the_least_that_is_enough_is_still_the_least() -> None:
     rows = [Bought(e, "counts", reach, 0.1, 0.5, 0.5, 0.6) for e, reach in ((1, None), (2, 0.2), (3, 0.3), (4, 0.1))]
-    found = Choices(LAPLACE, rows, [], 0.1)
+    found = EpsilonChoices(LAPLACE, rows, [], 0.1)
     assert [found.least(width) for width in (0.05, 0.1, 0.2, 0.25, 0.3)] == [None, 3, 1, 1, 1]
 
 
@@ -110,7 +110,7 @@ def test_epsilons_that_a_mechanism_refuses_are_left_out_but_not_the_one_that_is_
 
 def test_the_same_choices_make_the_same_page_and_nothing_in_it_is_a_tag() -> None:
     rows = [Bought(1.0, "</script><b>", None, None, None, None, 0.73), Bought(2.0, "b", None, None, None, None, 0.88)]
-    found = Choices(LAPLACE, rows, [0.05, 0.06], 0.05)
+    found = EpsilonChoices(LAPLACE, rows, [0.05, 0.06], 0.05)
     page = render(found, "<i>loans")
     assert page == render(found, "<i>loans")
     assert "<i>" not in page
@@ -120,7 +120,7 @@ def test_the_same_choices_make_the_same_page_and_nothing_in_it_is_a_tag() -> Non
 
 def test_what_is_promised_of_counts_is_not_said_of_answers_that_are_moved() -> None:
     for name, moved in (("counts", False), ("counts" + SHRUNK, True)):
-        found = Choices(LAPLACE, [Bought(1.0, name, 0.05, 0.01, 0.5, 0.5, 0.73)], [0.05], 0.05)
+        found = EpsilonChoices(LAPLACE, [Bought(1.0, name, 0.05, 0.01, 0.5, 0.5, 0.73)], [0.05], 0.05)
         page = render(found, "loans")
         assert "95 of 100 answers by counts are within 0.05" in page
         assert (page.count("may be missed by more") == 2) is moved

@@ -12,27 +12,27 @@ import numpy as np
 import pytest
 
 from fairwall.laws.noise import Laplace
-from fairwall.laws.sensitivity import Counts
+from fairwall.laws.sensitivity import LabelGroupCounts
 from fairwall.laws.standings import SHRUNK
 from fairwall.tables.errors import DataError
 from sim.cli.plan.audit import as_text, as_values
 from sim.planning import audit
 from sim.planning.added import AddedNoise
 from sim.planning.audit import LEVEL, PlanError, least_favourable, make, resolved
-from sim.planning.batch import Batch
+from sim.planning.batch import PlannedBatch
 from sim.planning.counted import CountedGap, counted_noise
 from sim.planning.responded import RespondedGap
-from sim.planning.table import Columns, load
+from sim.planning.table import ColumnNames, load
 from sim.planning.worst import Near, Worst, least_computed, probabilities
 from tests.planned import share_for, share_within, standard_error
 
-SMALL = Counts(n00=9, n01=31, n10=12, n11=28)
+SMALL = LabelGroupCounts(n00=9, n01=31, n10=12, n11=28)
 LOANS = str(Path(__file__).parents[4] / "docs" / "example" / "loans.csv")
 
 
-def batch(mechanism: str, metric: str = "sp", epsilon: float = 2.0, queries: int = 1, **other: object) -> Batch:
+def batch(mechanism: str, metric: str = "sp", epsilon: float = 2.0, queries: int = 1, **other: object) -> PlannedBatch:
     delta = 1e-6 if "gaussian" in mechanism or mechanism == "conceal-laplace" else 0.0
-    plain = Batch(metric, SMALL, queries, epsilon, delta, mechanism, "clamp")
+    plain = PlannedBatch(metric, SMALL, queries, epsilon, delta, mechanism, "clamp")
     return replace(plain, **other)  # type: ignore[arg-type]
 
 
@@ -51,7 +51,7 @@ CASES = [
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("asked", "within"), CASES, ids=lambda case: getattr(case, "mechanism", str(case)))
-def test_the_probability_is_the_mechanism_s_own(asked: Batch, within: float) -> None:
+def test_the_probability_is_the_mechanism_s_own(asked: PlannedBatch, within: float) -> None:
     """By chance, with other seeds, 9 cases would raise an alarm about once in 1,700 times (4 standard errors)."""
     draws = 500
     worst = least_favourable(asked, within)
@@ -105,7 +105,7 @@ def test_randomised_response_in_small_worlds_one_by_one() -> None:
 def test_noisy_counts_in_small_worlds_add_up_and_are_clipped() -> None:
     """Everything is possible and nothing beyond: every model of 3 and 4 people."""
     for mechanism in ["counts", "counts-gaussian"]:
-        asked = batch(mechanism, counts=Counts(1, 2, 2, 2))
+        asked = batch(mechanism, counts=LabelGroupCounts(1, 2, 2, 2))
         law = CountedGap.of(3, 4, counted_noise(asked))
         assert law.chances.sum() == pytest.approx(1)
         sum0, sum1 = (sums.ravel().astype(float) for sums in np.meshgrid(range(4), range(5)))
@@ -122,7 +122,7 @@ def test_noisy_counts_in_small_worlds_add_up_and_are_clipped() -> None:
     ("mechanism", "metric", "within"), [("counts", "sp", 0.1), ("randomized-response", "abs_sp", 0.2)]
 )
 def test_the_lattice_finds_what_going_through_all_models_finds(mechanism: str, metric: str, within: float) -> None:
-    asked = batch(mechanism, metric, 1.5, counts=Counts(22, 48, 15, 31))
+    asked = batch(mechanism, metric, 1.5, counts=LabelGroupCounts(22, 48, 15, 31))
     ((n0, n1),) = asked.strata
     laws = audit._laws(asked)
     sums = tuple(x.ravel().astype(float) for x in np.meshgrid(range(n0 + 1), range(n1 + 1)))
@@ -134,7 +134,7 @@ def test_the_lattice_finds_what_going_through_all_models_finds(mechanism: str, m
 @pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["counts", "randomized-response"])
 def test_two_strata_are_searched_one_after_the_other(mechanism: str) -> None:
-    asked = batch(mechanism, "eodds_max", 4.0, counts=Counts(7, 9, 6, 8))
+    asked = batch(mechanism, "eodds_max", 4.0, counts=LabelGroupCounts(7, 9, 6, 8))
     laws, models = audit._laws(asked), [range(n + 1) for groups in asked.strata for n in groups]
     a, b, c, d = (x.ravel().astype(float) for x in np.meshgrid(*models))
     for within in (0.2, 0.4):
@@ -164,7 +164,7 @@ def test_what_is_smallest_is_enough_and_a_little_less_is_not(mechanism: str) -> 
     told, most = plan.person_risk
     assert told is None or 0.001 <= told <= most <= 1
 
-    def holds(other: Batch, reach: float = within) -> bool:
+    def holds(other: PlannedBatch, reach: float = within) -> bool:
         return least_favourable(other, reach).probability >= LEVEL
 
     assert plan.epsilon is not None
@@ -221,7 +221,7 @@ def test_what_cannot_be_planned_is_named() -> None:
         ("--bounding", batch("counts", bounding="truncate"), 0.1, None),
         ("--metric", batch("counts", "di"), 0.1, None),
         ("--metric", batch("counts", "ppv"), 0.1, None),
-        ("--data: a group", batch("counts", "eo", counts=Counts(5, 5, 0, 5)), 0.1, None),
+        ("--data: a group", batch("counts", "eo", counts=LabelGroupCounts(5, 5, 0, 5)), 0.1, None),
     ]:
         with pytest.raises(PlanError, match=text):
             make(asked, within, budget)
@@ -237,23 +237,23 @@ def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path) -> None:
     ]:
         (tmp_path / "t.csv").write_text(rows)
         with pytest.raises(DataError, match=text):
-            load(Columns(str(tmp_path / "t.csv"), "sex", "label", "c" if "'c'" in text else None))
+            load(ColumnNames(str(tmp_path / "t.csv"), "sex", "label", "c" if "'c'" in text else None))
 
 
 def test_a2_which_outcome_is_favourable_is_asked_and_others_are_named(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("sex,label\na,approved\na,denied\nb,denied\nb,approved\nb,approved\nc,late\n")
-    asked = Columns(str(tmp_path / "t.csv"), "sex", "label", "a", disadvantaged=("b", "c"))
+    asked = ColumnNames(str(tmp_path / "t.csv"), "sex", "label", "a", disadvantaged=("b", "c"))
     with pytest.raises(DataError, match=r"say which value with --positive; its values are approved, denied, late"):
         load(asked)
     with pytest.raises(DataError, match=r"several others; .*say in negative"):
         load(replace(asked, positive="approved"))
     table = load(replace(asked, positive="approved", negative=("denied", "late")))
-    assert (table.counts, table.groups) == (Counts(2, 1, 2, 1), ("not a", "a"))
+    assert (table.counts, table.groups) == (LabelGroupCounts(2, 1, 2, 1), ("not a", "a"))
 
 
 @pytest.mark.check
 def test_the_answer_is_readable_and_says_what_is_missing() -> None:
-    table = load(Columns(LOANS, "group", "repaid"))
+    table = load(ColumnNames(LOANS, "group", "repaid"))
     for mechanism in ("counts", "laplace", "randomized-response"):
         plan = make(batch(mechanism, counts=table.counts, epsilon=0.5), 0.002, 5.0)
         lines = as_text(plan, table).splitlines()
@@ -267,7 +267,7 @@ def test_the_answer_is_readable_and_says_what_is_missing() -> None:
     assert f"{plan.people - 3000:,} more" in " ".join(as_text(plan, table).split())
 
 
-def random_case(generator: np.random.Generator, *, near: bool) -> tuple[Batch, float, Worst]:
+def random_case(generator: np.random.Generator, *, near: bool) -> tuple[PlannedBatch, float, Worst]:
     """A batch, half of them with an epsilon within 1.5 times of where the answer turns."""
     while True:
         mechanism = generator.choice(
@@ -275,11 +275,13 @@ def random_case(generator: np.random.Generator, *, near: bool) -> tuple[Batch, f
         )
         metric = generator.choice(["sp", "abs_sp", "eo", "abs_fpr", "oad", "eodds_max", "eodds_sum"])
         n, share, positive = generator.integers(60, 800), generator.uniform(0.08, 0.5), generator.uniform(0.25, 0.6)
-        counts = Counts(*(max(2, round(n * y * a)) for y in (1 - positive, positive) for a in (share, 1 - share)))
+        counts = LabelGroupCounts(
+            *(max(2, round(n * y * a)) for y in (1 - positive, positive) for a in (share, 1 - share))
+        )
         within, queries = float(generator.uniform(0.03, 0.3)), int(generator.choice([1, 1, 2, 5, 10]))
         epsilon = float(np.exp(generator.uniform(np.log(0.2), np.log(8))))
         delta = 1e-6 if "gaussian" in mechanism else 0.0
-        asked = Batch(str(metric), counts, queries, epsilon, delta, str(mechanism), "clamp")
+        asked = PlannedBatch(str(metric), counts, queries, epsilon, delta, str(mechanism), "clamp")
         if mechanism == "conceal-laplace":
             continue  # it is loose, so that next to nothing holds below its epsilon of 1
         if near:

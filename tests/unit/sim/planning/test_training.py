@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from developer.training import Budget, Regression
+from developer.training import Regression, TrainingBudget
 from fairwall.errors import UserError
 from sim import datasets
 from sim.cli.plan.training import as_text, as_values
-from sim.datasets.rows import Rows
+from sim.datasets.rows import EncodedRows
 from sim.planning import training
 from sim.planning.errors import PlanError
 from sim.planning.regressions import Parts
-from sim.planning.table import Columns, load, load_rows
+from sim.planning.table import ColumnNames, load, load_rows
 from sim.planning.training import PARTS, Demands, Trying, design_of, make, quarters
 from sim.planning.trainings import free, outcomes, private
 from tests.command import fairwall
@@ -26,22 +26,24 @@ from tests.trained import constant, random_case, trained, truth_of
 LOANS = str(Path(__file__).parents[4] / "docs" / "example" / "loans.csv")
 
 
-def world(n: int, seed: int = 0, *, apart: float = 1.5, telling: float = 3.0, features: int = 4) -> Rows:
+def world(n: int, seed: int = 0, *, apart: float = 1.5, telling: float = 3.0, features: int = 4) -> EncodedRows:
     """People whose label one feature tells, as well as ``telling`` says, and whose group shifts that feature."""
     rng = np.random.default_rng(seed)
     group = (rng.random(n) < 0.6).astype(np.uint8)
     rows = rng.normal(size=(n, features))
     labels = (rng.random(n) < 1 / (1 + np.exp(-telling * rows[:, 0]))).astype(np.uint8)
     rows[:, 1] += apart * (group - 0.6)
-    return Rows("world", rows, labels, group, tuple(str(k) for k in range(features)))
+    return EncodedRows("world", rows, labels, group, tuple(str(k) for k in range(features)))
 
 
-def biased(n: int, seed: int = 0) -> Rows:
+def biased(n: int, seed: int = 0) -> EncodedRows:
     """People whose group decides the label and one feature: who is right is unfair."""
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 2, n).astype(np.uint8)
     rows = np.column_stack([group + 0.1 * rng.normal(size=n), rng.normal(size=n)])
-    return Rows("biased", rows, np.where(rng.random(n) < 0.9, group, 1 - group).astype(np.uint8), group, ("a", "b"))
+    return EncodedRows(
+        "biased", rows, np.where(rng.random(n) < 0.9, group, 1 - group).astype(np.uint8), group, ("a", "b")
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +82,7 @@ def test_rows_many_times_are_a_table_in_which_they_are_repeated() -> None:
     settings = [setting for setting in private(1.0, 1e-5) if setting.strength in (0.0, 1.0)]
     seeds = [1, 2, 3, 4]
     scaled = outcomes(design_of(rows), parts, settings, seeds, times)
-    repeated = Rows("", *(np.repeat(x, times, axis=0) for x in (rows.features, rows.labels, rows.protected)), ())
+    repeated = EncodedRows("", *(np.repeat(x, times, axis=0) for x in (rows.features, rows.labels, rows.protected)), ())
     split = Parts(np.repeat(parts.train, times, axis=0), np.repeat(parts.held, times, axis=0))
     again = outcomes(design_of(repeated), split, settings, seeds)
     assert np.abs(scaled.accuracy - again.accuracy).max() < 1.01 / 60
@@ -150,7 +152,7 @@ def test_what_is_lost_by_scaling_rows_is_possible_without_privacy() -> None:
     rng = np.random.default_rng(0)
     lengths, labels = rng.uniform(0.5, 1.5, 600), np.zeros(600, np.uint8)
     labels[lengths > 1] = 1
-    rows = Rows(
+    rows = EncodedRows(
         "lengths", lengths[:, None] * [[0.6, 0.8]], labels, rng.integers(0, 2, 600).astype(np.uint8), ("a", "b")
     )
     plan = make(rows, Demands(10.0, 0.0, 0.3, 0.8))
@@ -158,14 +160,14 @@ def test_what_is_lost_by_scaling_rows_is_possible_without_privacy() -> None:
     assert (plan.holds, plan.free.holds, plan.impossible, plan.epsilon) == (False, True, False, None)
 
 
-def noise(seed: int) -> Rows:
+def noise(seed: int) -> EncodedRows:
     """People whose features say nothing: no model is right more often than a constant one."""
     rng = np.random.default_rng(seed)
     group, labels = rng.integers(0, 2, 120).astype(np.uint8), rng.integers(0, 2, 120).astype(np.uint8)
-    return Rows("noise", rng.normal(size=(120, 30)), labels, group, tuple(map(str, range(30))))
+    return EncodedRows("noise", rng.normal(size=(120, 30)), labels, group, tuple(map(str, range(30))))
 
 
-def flattered(rows: Rows, demands: Demands) -> bool:
+def flattered(rows: EncodedRows, demands: Demands) -> bool:
     return Trying(design_of(rows), demands, 0).at(demands.epsilon, len(rows.labels))[0].accuracy.mean > 0.62
 
 
@@ -186,7 +188,7 @@ def test_a_planner_that_judges_people_it_trained_on_is_found_out(monkeypatch: py
 def test_a_setting_is_not_judged_by_the_trainings_it_was_chosen_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of settings that are all guesses the best of some trainings is one only there."""
     rng = np.random.default_rng(0)
-    settings = [Regression(strength=float(i), budget=Budget(1.0, 0.0)) for i in range(30)]
+    settings = [Regression(strength=float(i), budget=TrainingBudget(1.0, 0.0)) for i in range(30)]
     monkeypatch.setattr(training, "private", lambda *_: settings)
 
     def guessed(_: object, parts: Parts, settings: list[Regression], *__: object) -> training.Outcomes:
@@ -251,7 +253,7 @@ def test_the_two_questions_are_kept_apart() -> None:
 
 @pytest.mark.check
 def test_the_answer_is_readable_in_words_and_as_values() -> None:
-    table = load(Columns(LOANS, "group", "repaid"))
+    table = load(ColumnNames(LOANS, "group", "repaid"))
     rows = load_rows(LOANS, table, ["debt", "id"])
     assert rows.feature_names == ("income", "years_employed")
     seen = set()

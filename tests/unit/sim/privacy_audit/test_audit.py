@@ -8,11 +8,11 @@ from scipy.stats import binom
 from compliance.noise.sampling import Seeded
 from fairwall.rpc.arrays import from_message
 from sim.privacy_audit.audit import audit
-from sim.privacy_audit.betting import Bets, Counts
+from sim.privacy_audit.betting import Bets, EventCounts
 from sim.privacy_audit.catalogue import names, prepare
 from sim.privacy_audit.pairs import worst_pairs
 from sim.privacy_audit.sampling import FIRST, look_sizes, lower_bound
-from sim.privacy_audit.subject import Claim
+from sim.privacy_audit.subject import PrivacyClaim
 
 LEVEL = 1e-5
 
@@ -21,8 +21,8 @@ LEVEL = 1e-5
 class Response:
     """Randomized response about person 0 that has exactly the epsilon and delta of `truth`, claimed or not."""
 
-    claim: Claim
-    truth: Claim
+    claim: PrivacyClaim
+    truth: PrivacyClaim
 
     def refuses(self, _metric):
         return None
@@ -103,10 +103,10 @@ def test_two_batches_spend_twice_as_much():
 
 def test_a_bound_comes_close_to_the_truth():
     """Power: 2^18 sessions at level 1e-5 leave 0.06 of epsilon 1 unseen, so that 1.07 is told from 1."""
-    truth = Claim(1.0, 0.0)
-    evidence = bound(Response(Claim(2.0, 0.0), truth), LEVEL, 2**18, 1)
+    truth = PrivacyClaim(1.0, 0.0)
+    evidence = bound(Response(PrivacyClaim(2.0, 0.0), truth), LEVEL, 2**18, 1)
     assert 0.94 < evidence.lower <= 1.0
-    assert bound(Response(truth, Claim(1.07, 0.0)), LEVEL, 2**18, 1).lower > 1.0
+    assert bound(Response(truth, PrivacyClaim(1.07, 0.0)), LEVEL, 2**18, 1).lower > 1.0
 
 
 @pytest.mark.few(1)
@@ -116,7 +116,7 @@ def test_the_level_holds_at_the_boundary(delta):
 
     The limit on their number is passed by a sound auditor with probability 1e-7.
     """
-    claim, level, audits = Claim(0.5, delta), 0.2, 40
+    claim, level, audits = PrivacyClaim(0.5, delta), 0.2, 40
     wrong = sum(bound(Response(claim, claim), level, 16 * FIRST, seed).lower > claim.epsilon for seed in range(audits))
     assert wrong <= binom.isf(1e-7, audits, level)
     # What it spends is not nothing either: the bounds are near.
@@ -124,9 +124,9 @@ def test_the_level_holds_at_the_boundary(delta):
 
 
 def test_delta_is_not_held_against_who_claims_it():
-    truth = Claim(0.5, 0.02)
+    truth = PrivacyClaim(0.5, 0.02)
     assert bound(Response(truth, truth), LEVEL, 2**16, 1).lower <= 0.5
-    assert bound(Response(Claim(0.5, 0.0), truth), LEVEL, 2**16, 1).lower > 0.5
+    assert bound(Response(PrivacyClaim(0.5, 0.0), truth), LEVEL, 2**16, 1).lower > 0.5
 
 
 def test_looks_double_and_fit():
@@ -145,7 +145,7 @@ def test_an_audit_stops_as_soon_as_it_can_accuse():
 
 
 def test_more_looks_than_one_are_paid_for():
-    subject = Response(Claim(9.0, 0.0), Claim(1.0, 0.0))
+    subject = Response(PrivacyClaim(9.0, 0.0), PrivacyClaim(1.0, 0.0))
     evidence = bound(subject, LEVEL, 2**16, 1)
     assert evidence == bound(subject, LEVEL, 2**16, 1), "the same seed gives the same evidence"
     assert evidence.looks == len(look_sizes(2**16)) == 7
@@ -169,7 +169,7 @@ def test_bets_against_what_just_holds_win_no_oftener_than_the_level(rate, neighb
     # passes the limit with probability 1e-7.
     level, runs, wins = 0.1, 300, 0
     for seed in range(runs):
-        generator, bets, counts = np.random.default_rng(seed), Bets(1.0, 0.0), Counts.expected((0.95, 0.05), 64)
+        generator, bets, counts = np.random.default_rng(seed), Bets(1.0, 0.0), EventCounts.expected((0.95, 0.05), 64)
         for _ in range(20):
             here, there = generator.random(256) < rate, generator.random(256) < neighbour_rate
             counts = bets.place(here, there, counts)
@@ -180,7 +180,7 @@ def test_bets_against_what_just_holds_win_no_oftener_than_the_level(rate, neighb
 
 
 def test_bets_win_where_the_claim_is_broken_and_their_bound_stays_below_the_truth():
-    generator, bets, counts = np.random.default_rng(0), Bets(1.0, 0.0), Counts.expected((0.5, 0.2), 64)
+    generator, bets, counts = np.random.default_rng(0), Bets(1.0, 0.0), EventCounts.expected((0.5, 0.2), 64)
     for _ in range(40):
         counts = bets.place(generator.random(512) < 0.5, generator.random(512) < 0.5 * math.exp(-1.2), counts)
     assert 1.0 < bets.bound(LEVEL) < 1.2

@@ -5,7 +5,7 @@ import pytest
 
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.calibration import conceal_loss, laplace_loss
-from fairwall.laws.mechanisms import Batch
+from fairwall.laws.mechanisms import NoiseInputs
 from fairwall.laws.standings import MIDPOINT, SHRUNK, choose, standings
 from sim.privacy_audit.audit import worst_loss
 from sim.privacy_audit.catalogue import prepare
@@ -19,7 +19,7 @@ def test_the_grid_finds_the_closed_form():
     for name, exact in [("laplace", laplace_loss), ("conceal", conceal_loss)]:
         for n0, n1 in [(1, 9), (2, 8), (5, 5), (1, 2)]:
             for metric in ["sp", "abs_eo"]:
-                found = numeric_loss(LAWS[name])(Batch(metric, n0, n1, 3, 2.0), n0 + n1)
+                found = numeric_loss(LAWS[name])(NoiseInputs(metric, n0, n1, 3, 2.0), n0 + n1)
                 assert found == pytest.approx(exact(metric, n0, n1, 3, 2.0), rel=1e-4)
                 assert found <= exact(metric, n0, n1, 3, 2.0) * (1 + 1e-9)
 
@@ -100,7 +100,7 @@ def check_recommended(n, queries, epsilon):
     assert choose("sp", n, queries, epsilon).removesuffix(SHRUNK) in names
 
     def worst(name):
-        return max(EXACT[name](Batch("sp", n0, n - n0, queries, epsilon), n) for n0 in {1, 2, n // 2})
+        return max(EXACT[name](NoiseInputs("sp", n0, n - n0, queries, epsilon), n) for n0 in {1, 2, n // 2})
 
     losses = {name: worst(name) for name in names}
     assert max(losses.values()) <= epsilon * (1 + 1e-11)

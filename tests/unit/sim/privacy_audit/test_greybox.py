@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from compliance.ledger.accountant import pure
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Mechanism, Question
+from compliance.mechanisms.mechanism import BatchQuestion, Mechanism
 from compliance.noise.sampling import Seeded
 from compliance.records.people import STRATUM_MIN, Records
 from fairwall.laws.metric import METRICS, find_metric
@@ -17,8 +17,8 @@ from sim.privacy_audit.audit import audit
 from sim.privacy_audit.catalogue import names, prepare
 from sim.privacy_audit.foreign import load
 from sim.privacy_audit.greybox import faults
-from sim.privacy_audit.pairs import Pair, worst_pairs
-from sim.privacy_audit.recorded import Recorder
+from sim.privacy_audit.pairs import NeighbourPair, worst_pairs
+from sim.privacy_audit.recorded import NoiseRecorder
 from tests.twins import own_mechanisms, sparse_vector
 
 PRIVATE = [name for name, mechanism in MECHANISMS.items() if mechanism.guarantee != "none"]
@@ -182,7 +182,7 @@ def neighbours(draw):
         records = [Records(labels, of, (metric,)) for of in (first, second)]
     except ValueError:
         return None
-    return Pair("drawn", *(Question(metric, predictions, of) for of in records))
+    return NeighbourPair("drawn", *(BatchQuestion(metric, predictions, of) for of in records))
 
 
 @pytest.mark.few(1)
@@ -203,7 +203,7 @@ def test_noise_that_is_recorded_is_the_same_noise():
         return [each.tolist() for each in (*added, *coins, noise.permutation(5), noise.cube(values, 2.0, 0.25, 2))]
 
     plain, recorded = (Seeded(np.random.default_rng(3)) for _ in range(2))
-    assert drawn(plain) == drawn(Recorder(recorded))
+    assert drawn(plain) == drawn(NoiseRecorder(recorded))
 
 
 @pytest.mark.check

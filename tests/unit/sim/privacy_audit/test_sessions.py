@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from compliance.ledger.accountant import pure
-from compliance.mechanisms.mechanism import Release
+from compliance.mechanisms.mechanism import MechanismAnswer
 from compliance.noise.sampling import Seeded
 from sim.privacy_audit import sessions
 from sim.privacy_audit.catalogue import prepare
 from sim.privacy_audit.pairs import worst_pairs
-from sim.privacy_audit.rows import MixedSessionsError, Rows
+from sim.privacy_audit.rows import MixedSessionsError, SessionNoise
 
 QUESTION = worst_pairs("sp", 12, 3, np.random.default_rng(0))[0].first
 
@@ -36,19 +36,19 @@ class Written:
 
 
 def elementwise(gaps, noise):
-    return Release(noise.laplace(gaps, 1.0, 2.0**-20), {"b": noise.gaussian(np.zeros(1), 1.0, 2.0**-20)})
+    return MechanismAnswer(noise.laplace(gaps, 1.0, 2.0**-20), {"b": noise.gaussian(np.zeros(1), 1.0, 2.0**-20)})
 
 
 def branching(gaps, noise):
-    return Release(gaps if noise.laplace(np.zeros(1), 1.0, 2.0**-20) > 0 else -gaps)
+    return MechanismAnswer(gaps if noise.laplace(np.zeros(1), 1.0, 2.0**-20) > 0 else -gaps)
 
 
 def indexing(gaps, noise):
-    return Release(gaps + noise.cauchy(np.zeros(3), 1.0, 2.0**-20)[0])
+    return MechanismAnswer(gaps + noise.cauchy(np.zeros(3), 1.0, 2.0**-20)[0])
 
 
 def silent(gaps, noise):
-    return Release(np.where(noise.bernoulli(0.5, 3), gaps, np.nan))
+    return MechanismAnswer(np.where(noise.bernoulli(0.5, 3), gaps, np.nan))
 
 
 def test_elementwise_noise_is_drawn_in_one_call():
@@ -74,11 +74,11 @@ def test_other_noise_is_drawn_session_by_session():
 
 def remembering(gaps, noise, facts):
     sold = facts.get("size", noise.laplace(np.zeros(1), 1.0, 1.0))
-    return Release(gaps + sold, {} if "size" in facts else {"size": sold})
+    return MechanismAnswer(gaps + sold, {} if "size" in facts else {"size": sold})
 
 
 def seldom(gaps, noise):
-    return Release(np.full(3, np.nan) if noise.bernoulli(0.02, 1)[0] else noise.laplace(gaps, 1.0, 2.0**-20))
+    return MechanismAnswer(np.full(3, np.nan) if noise.bernoulli(0.02, 1)[0] else noise.laplace(gaps, 1.0, 2.0**-20))
 
 
 def test_what_happens_seldom_happens_to_one_session_at_a_time():
@@ -114,7 +114,7 @@ def test_no_number_of_one_session_passes_into_another():
     for what in MIXING:
         for shape in [(5, 1), (5, 3), (3, 3), (1, 1)]:
             with pytest.raises((MixedSessionsError, ValueError)):
-                MIXING[what](Rows.of(np.ones(shape)))
+                MIXING[what](SessionNoise.of(np.ones(shape)))
 
 
 def test_arithmetic_that_treats_every_session_alike_is_let_through():
@@ -127,7 +127,7 @@ def test_arithmetic_that_treats_every_session_alike_is_let_through():
         lambda rows: rows[..., 0],
     ]:
         values = np.random.default_rng(0).random((5, 3))
-        assert np.array_equal(np.asarray(rule(Rows.of(values))), [rule(row) for row in values], equal_nan=True)
+        assert np.array_equal(np.asarray(rule(SessionNoise.of(values))), [rule(row) for row in values], equal_nan=True)
 
 
 def test_facts_come_back_in_later_batches():

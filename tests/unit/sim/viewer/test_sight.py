@@ -18,7 +18,7 @@ from fairwall.game.v1 import reveal_service_pb2 as reveal
 from fairwall.rpc.arrays import header_of, to_message
 from sim.transcripts.boundary import CLEARANCE, label_of
 from sim.transcripts.methods import METHODS
-from sim.verify.byte_search import Column, Search
+from sim.verify.byte_search import ByteSearch, SoughtColumn
 from sim.viewer.page import Other, ViewError, open_run, page
 from sim.viewer.sight import Sight
 from tests.recorded import Said, record
@@ -28,7 +28,7 @@ REFEREE = "/fairwall.game.v1.RefereeService/"
 PEOPLE = 120
 A = np.zeros(PEOPLE, np.uint8)
 A[np.random.default_rng(5).permutation(PEOPLE)[:50]] = 1
-COLUMN = Column("A", A)
+COLUMN = SoughtColumn("A", A)
 
 
 def dealt(to: str) -> Said:
@@ -72,7 +72,7 @@ def viewed(folder: Path, party: str | None) -> Viewed:
 
 def found(told: Viewed) -> bool:
     """Whether A is in the page anywhere: as values, as bits, by its digest, or in base64."""
-    if any(Search([COLUMN])(data) for data in told.everything):
+    if any(ByteSearch([COLUMN])(data) for data in told.everything):
         return True
     digest = blake3(A.tobytes()).digest()
     traces = [digest[:8], digest.hex()[:16].encode(), base64.b64encode(A.tobytes())[:40], A.tobytes().hex().encode()]

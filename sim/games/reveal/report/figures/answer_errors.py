@@ -12,14 +12,14 @@ from matplotlib.lines import Line2D
 from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.report.figures.curves import LEAST_ERROR, curves_of, ticks_at, values_of
-from sim.report.drawing import DASHES, GREY, INCHES, MARKERS, Figure, Look, hollow, legend, on_axes
+from sim.report.drawing import DASHES, GREY, INCHES, MARKERS, Figure, MarkStyle, hollow, legend, on_axes
 from sim.report.notation import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iterator[Figure]:
+def error_figures(cells: Sequence[ReportCell], look: Mapping[str, MarkStyle]) -> Iterator[Figure]:
     """Draw the median errors of the answers against epsilon."""
     noisy = [cell for cell in cells if cell.noisy and _median(cell) >= 0]
     places = sorted({cell.epsilon for cell in noisy})

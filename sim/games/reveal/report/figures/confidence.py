@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.exposure import one_person
 from sim.games.reveal.report.cells import ReportCell, best_attacks
-from sim.report.drawing import GREY, Figure, Look
-from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
+from sim.report.drawing import GREY, Figure, MarkStyle
+from sim.report.line_plot import Axis, Curve, Level, LinePanel, line_plot
 from sim.report.notation import number
 
 _PANELS = 3
-_EVEN = Curve([(0, 0), (100, 100)], Look(GREY, "", (0, (1, 1))), "as sure as it is right", style={"lw": 0.9})
+_EVEN = Curve([(0, 0), (100, 100)], MarkStyle(GREY, "", (0, (1, 1))), "as sure as it is right", style={"lw": 0.9})
 
 
-def confidence_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iterator[Figure]:
+def confidence_figures(cells: Sequence[ReportCell], look: Mapping[str, MarkStyle]) -> Iterator[Figure]:
     """Draw the best attack of each mechanism, a panel for each of the greatest epsilons."""
     told = [cell for cell in best_attacks(cells) if cell.noisy and cell.sure is not None and cell.sure.curve()]
     epsilons = sorted({cell.epsilon for cell in told})[-_PANELS:]
@@ -29,7 +29,7 @@ def confidence_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) ->
         "of the guarantee nobody can be right about anybody, not even who knows how large both groups are."
     )
     panels = [
-        Panel(
+        LinePanel(
             [_EVEN, *(_curve(cell, look) for cell in shown if cell.epsilon == epsilon)],
             [
                 Level(100 * one_person(epsilon), "guarantee, e^(2ε)/(1+e^(2ε))", dash="-"),
@@ -50,7 +50,7 @@ def confidence_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) ->
     yield line_plot("confidence", title, caption, alt, [panels], x, [y], inches=inches, wide=len(panels) > 1)
 
 
-def _curve(cell: ReportCell, look: Mapping[str, Look]) -> Curve:
+def _curve(cell: ReportCell, look: Mapping[str, MarkStyle]) -> Curve:
     assert cell.sure is not None, "chosen for it"
     points = cell.sure.curve()
     bars = [100 * 1.96 * error * right * (1 - right) for _, right, error in points]

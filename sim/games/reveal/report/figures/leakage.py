@@ -11,8 +11,8 @@ import numpy as np
 from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.report.figures.curves import by_mechanism, curves_of, ticks_at, values_of
-from sim.report.drawing import BLACK, COLOURS, DASHES, MARKERS, Figure, Look, hollow
-from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
+from sim.report.drawing import BLACK, COLOURS, DASHES, MARKERS, Figure, MarkStyle, hollow
+from sim.report.line_plot import Axis, Curve, Level, LinePanel, line_plot
 from sim.report.notation import as_float, number, symbol
 
 _MANY = 3
@@ -20,7 +20,7 @@ _MANY = 3
 _COIN = Level(50, "50%: a coin")
 
 
-def leakage_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iterator[Figure]:
+def leakage_figures(cells: Sequence[ReportCell], look: Mapping[str, MarkStyle]) -> Iterator[Figure]:
     """Draw leakage against a varying number, or the accuracy about the one person aimed at."""
     # Strategies that stop once they know everybody are drawn by `known_figures`.
     cells = [cell for cell in cells if cell.scenario.queries != "needed"]
@@ -74,19 +74,24 @@ def _finite(cell: ReportCell, key: str) -> bool:
     return math.isfinite(_place(cell, key))
 
 
-def _styles(lines: Mapping[str, Sequence[ReportCell]], look: Mapping[str, Look]) -> dict[str, Look]:
+def _styles(lines: Mapping[str, Sequence[ReportCell]], look: Mapping[str, MarkStyle]) -> dict[str, MarkStyle]:
     """Return each line's look: the colour is its mechanism's, marks and dashes distinguish a mechanism's lines."""
     mechanisms = {label: line[0].mechanism for label, line in lines.items()}
     if len(set(mechanisms.values())) == len(lines):
         return {label: look[mechanism] for label, mechanism in mechanisms.items()}
     return {
-        label: Look(look[mechanism].colour, MARKERS[i % 7], DASHES[i % 7])
+        label: MarkStyle(look[mechanism].colour, MARKERS[i % 7], DASHES[i % 7])
         for i, (label, mechanism) in enumerate(mechanisms.items())
     }
 
 
 def _leakage_figure(
-    name: str, axis: str, of: str, lines: Mapping[str, Sequence[ReportCell]], lowest: float, look: Mapping[str, Look]
+    name: str,
+    axis: str,
+    of: str,
+    lines: Mapping[str, Sequence[ReportCell]],
+    lowest: float,
+    look: Mapping[str, MarkStyle],
 ) -> Figure:
     cells = [cell for line in lines.values() for cell in line]
     single = len(lines) <= _MANY
@@ -98,7 +103,7 @@ def _leakage_figure(
     styles = _styles(lines, look)
     baseline = [(x, float(np.mean([c.baseline.mean for c in cells if _place(c, axis) == x]))) for x in places]
     unasked = "features alone" if features else "no query asked"
-    curves = [Curve(baseline, Look(BLACK, "", (0, (6, 3))), unasked, style={"lw": 1.3})]
+    curves = [Curve(baseline, MarkStyle(BLACK, "", (0, (6, 3))), unasked, style={"lw": 1.3})]
     for i, (label, line) in enumerate(lines.items()):
         own = styles[label]
         beside = [_beside(_place(cell, axis), i, len(lines), places, axis) for cell in line]
@@ -106,13 +111,15 @@ def _leakage_figure(
             trials = [(x, trial["leakage"]) for trial in cell.trials if single]
             curves.append(Curve(trials, replace(own, size=3.5), joined=False, style={"mew": 0, "alpha": 0.28}))
             if (printed := cell.printed("leakage")) is not None:
-                mark = Look(own.colour, "D", hollow=True, size=8)
+                mark = MarkStyle(own.colour, "D", hollow=True, size=8)
                 curves.append(Curve([(x, printed)], mark, joined=False, style={"zorder": 5}))
         means = [(x, cell.leakage.mean) for x, cell in zip(beside, line, strict=True)]
         curves.append(Curve(means, replace(own, size=5.5), label, style={"lw": 1.8}))
         if alone:
             answers = [(x, cell.summary["leakage_answers"]) for x, cell in zip(beside, line, strict=True)]
-            curves.append(Curve(answers, Look(COLOURS[2], "^", "--", size=4.5), "answers alone", style={"lw": 1.3}))
+            curves.append(
+                Curve(answers, MarkStyle(COLOURS[2], "^", "--", size=4.5), "answers alone", style={"lw": 1.3})
+            )
 
     heading = f"Leakage against {'queries' if axis == 'developer.queries' else what}, {of}"
     seen = ("Light marks are single trials, lines their means. " if single else "Lines are means over trials. ") + (
@@ -127,7 +134,7 @@ def _leakage_figure(
         heading,
         seen + hollow_ones + apart,
         f"Line chart. {heading}. Mean leakage, {values}.",
-        [[Panel(curves, [_COIN])]],
+        [[LinePanel(curves, [_COIN])]],
         Axis(what, log=axis == "compliance.epsilon", ticks=ticks_at(places) if few else None),
         [Axis("leakage, %", low=math.floor((lowest - 3) / 5) * 5, high=103)],
         more=[hollow("D", "printed in the paper")] if paper else [],
@@ -142,7 +149,7 @@ def _beside(place: float, line: int, lines: int, places: Sequence[float], axis: 
     return place + step * (places[-1] - places[0])
 
 
-def _target_figures(cells: Sequence[ReportCell], axis: str, look: Mapping[str, Look]) -> Iterator[Figure]:
+def _target_figures(cells: Sequence[ReportCell], axis: str, look: Mapping[str, MarkStyle]) -> Iterator[Figure]:
     """Draw the accuracy about the one person aimed at; other people's guesses, and so leakage, do not change."""
     # If the person was always of one group, there is no mean over both groups.
     balanced = any("targeted_balanced" in cell.summary for cell in cells)
@@ -173,7 +180,7 @@ def _target_figures(cells: Sequence[ReportCell], axis: str, look: Mapping[str, L
         title,
         f"{what} Lines are set a little apart to be seen.",
         f"Line chart. {title}, {values}.",
-        [[Panel(curves, [_COIN] if balanced else [])]],
+        [[LinePanel(curves, [_COIN] if balanced else [])]],
         Axis(symbol(axis), log=axis == "compliance.epsilon", ticks=ticks_at(places)),
         [Axis(f"target right, {'either group, %' if balanced else '% of trials'}", low=lowest, high=103)],
     )

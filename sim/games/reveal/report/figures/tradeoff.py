@@ -11,14 +11,14 @@ from matplotlib.lines import Line2D
 
 from sim.games.reveal.report.cells import ReportCell, best_attacks
 from sim.games.reveal.report.figures.curves import LEAST_ERROR, by_mechanism, median_error, values_of
-from sim.report.drawing import BLACK, GREY, Figure, Look, legend, on_axes
+from sim.report.drawing import BLACK, GREY, Figure, MarkStyle, legend, on_axes
 from sim.report.notation import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def tradeoff_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iterator[Figure]:
+def tradeoff_figures(cells: Sequence[ReportCell], look: Mapping[str, MarkStyle]) -> Iterator[Figure]:
     """Draw the best attack's leakage against the median error of an answer."""
     points = [cell for cell in best_attacks(cells) if median_error(cell) is not None and cell.targeted > 1]
     told = [error for cell in points if (error := median_error(cell)) is not None and error > LEAST_ERROR]
