@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairwall.rpc import kernels
-from fairwall.rpc.importing import importing
+from fairwall.rpc.program import importing
 
 
 def main() -> None:
@@ -14,23 +14,20 @@ def main() -> None:
     config, layers = process.start("adversary")
     # Imported here: all of it runs confined, and there is no thread before.
     with importing("adversary"):
-        from adversary.inference import play as inference
-        from adversary.reveal import play as reveal
-        from adversary.training import play as training
-        from adversary.wash import play as wash
+        from adversary import inference, play
         from fairwall.game.v1 import referee_service_pb2 as referee
         from fairwall.rpc.turns import choose, enter, wait_for_the_end
 
     games = {
-        referee.GAME_REVEAL: reveal.play,
+        referee.GAME_REVEAL: play.play_reveal,
         referee.GAME_INFERENCE: inference.play,
         referee.GAME_RELEASE: wait_for_the_end,  # it deals no outsider in
         referee.GAME_DISCLOSURE: wait_for_the_end,
         referee.GAME_GROUPS: wait_for_the_end,
         referee.GAME_OVERFIT: wait_for_the_end,
         referee.GAME_CURATOR: wait_for_the_end,
-        referee.GAME_TRAINING: training.play,
-        referee.GAME_WASH: wash.play,
+        referee.GAME_TRAINING: play.play_training,
+        referee.GAME_WASH: play.play_wash,
     }
     with process.playing(config, layers) as recorder:
         process.announce("", layers)

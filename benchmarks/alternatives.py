@@ -36,7 +36,7 @@ from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, chosen
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.alternatives import DRAWS, Candidates, SearchPosterior
+from fairwall.laws.studies.alternatives import DRAWS, Candidates, SearchPosterior
 
 COVERAGE = (94.0, 98.0)
 POINTS = 5.0

@@ -4,7 +4,7 @@
         [--draws 600] [--held-back db_ACSCoverage.csv.gz]
 
 What was recommended then is still what `standings` puts first; now the batch's predictions have a say
-(`fairwall.laws.choice.nearest`). Both answer the same batches of fresh samples, a tenth of them
+(`fairwall.laws.choice.choose.nearest`). Both answer the same batches of fresh samples, a tenth of them
 disadvantaged, with the same seeds. Three kinds of batches are real, on the table: `near`, decisions of one logistic
 regression with its coefficients perturbed; `decisions` and `scores` of 400 logistic regressions, each trained on 1,000
 people of its own. Two are synthetic: independent uniform scores, and independent decisions, a quarter of them 1; there
@@ -34,8 +34,8 @@ from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.mechanisms.recommended import answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.choice import Allowance, nearest
-from fairwall.laws.standings import SHRUNK, MechanismRank, standings
+from fairwall.laws.choice.choose import Allowance, nearest
+from fairwall.laws.choice.prediction import SHRUNK, MechanismRank, standings
 
 EPSILONS = (0.5, 1.0, 5.0)
 POOL = 400

@@ -25,7 +25,7 @@ from short import parsed
 from developer.reveal.decode import DecoderInputs, ep, mcmc
 from developer.reveal.strategies import best, searched
 from developer.reveal.strategies.strategy import PublicTerms, StrategyInputs
-from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS, NoiseInputs
 from tests.twins.answers import EPSILON, repeats_for_nothing, rounds_by_who_is_in
 
 PEOPLE, N0, HUNCH = 100, 10, math.log(0.6 / 0.4)

@@ -30,8 +30,8 @@ from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.group_tables import NoisyTable
-from fairwall.laws.groups import PEOPLE_A_STRATUM, balanced, noise_rate
+from fairwall.laws.groups.group_counts import PEOPLE_A_STRATUM, balanced, noise_rate
+from fairwall.laws.groups.group_tables import NoisyTable
 from fairwall.rpc.arrays import from_message
 from fairwall.tables import columns
 from fairwall.tables.reading import read

@@ -18,7 +18,7 @@ from short import parsed
 
 from developer.reveal.decode import ep, l1, score
 from developer.reveal.decode.decoder import Decoder, DecoderInputs
-from fairwall.laws.calibration import conceal_law
+from fairwall.laws.mechanisms.calibration import conceal_law
 
 PEOPLE, QUERIES, N0 = 100, 40, 10
 BAR_SECONDS = 60.0

@@ -38,7 +38,7 @@ from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.metrics import gaps
 from compliance.records.people import Records
-from fairwall.laws.metric import find_metric
+from fairwall.laws.metrics.metric import find_metric
 
 PEOPLE = (100, 300, 1000, 3000)
 MODELS = (1, 5, 25)

@@ -24,8 +24,8 @@ from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.calibration import printed_conceal_scale
-from fairwall.laws.standings import choose
+from fairwall.laws.choice.prediction import choose
+from fairwall.laws.mechanisms.calibration import printed_conceal_scale
 
 SIZES, QUERIES, EPSILONS, WORLDS = (100, 1000, 10000), (1, 5, 25, 100, 400), (1.0, 5.0, 10.0), ("scores", "decisions")
 BATCHES_MIN = 40

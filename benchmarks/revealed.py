@@ -41,12 +41,12 @@ from developer.reveal.decode import ep
 from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.strategies.strategy import PublicTerms
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.budget_exposure import STRATUM, AuditOffer, most_by_budget, revealed_by_budget
-from fairwall.laws.exposure import REVEAL_MAX, Limit, cells_within, least_people_within
-from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
-from fairwall.laws.purchases import EPSILON as CELLS_EPSILON
-from fairwall.laws.purchases import purchases
-from fairwall.laws.shares import Shares
+from fairwall.laws.choice.cell_purchases import EPSILON as CELLS_EPSILON
+from fairwall.laws.choice.cell_purchases import purchases
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS, NoiseInputs
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.privacy.budget_exposure import STRATUM, AuditOffer, most_by_budget, revealed_by_budget
+from fairwall.laws.privacy.exposure import REVEAL_MAX, Limit, cells_within, least_people_within
 from fairwall.rpc.arrays import from_message
 
 SHARES = (0.005, 0.02, 0.1, 0.5)

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
-from compliance.mechanisms.local import PROTOCOLS, seeded
-from compliance.mechanisms.local.grr import codes
+from compliance.mechanisms.local_protocols import PROTOCOLS, codes, seeded
 
 DOMAINS = (2, 5, 41, 74)
 BAR, BARRED = 5.0, ("GRR codes", "BLH", "OLH")

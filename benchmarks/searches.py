@@ -20,25 +20,24 @@ from short import parsed
 
 from compliance.answers.groups import released
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.local import PROTOCOLS, seeded
+from compliance.mechanisms.local_protocols import PROTOCOLS, seeded
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
 from developer.groups.decode import decode
-from developer.groups.searched import SearchBounds
-from developer.groups.searched import found as plan_of
-from developer.groups.subsets import SUBSETS, SubsetPlan
+from developer.groups.subsets import SUBSETS, SearchBounds, SubsetPlan
+from developer.groups.subsets import found as plan_of
 from developer.release.beliefs import AttributeGuesses, believe
 from developer.release.mixture import from_mixture, tossed
 from developer.release.searched import found as queries_of
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.laws.decimals import part_of
+from fairwall.laws.privacy.amounts import part_of
 from sim.games import lay_out, read
 from sim.games.groups.deal import GroupsDeal
 from sim.games.groups.deal import deal as groups_deal
-from sim.games.groups.record import leakage
+from sim.games.groups.trial import leakage
 from sim.games.referee import terms_of
 from sim.games.release.deal import ReleaseDeal
 from sim.games.release.deal import deal as release_deal

@@ -43,7 +43,7 @@ from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.bounding import metric_range
+from fairwall.laws.mechanisms.calibration import metric_range
 
 Rng = np.random.Generator
 Array = NDArray[np.float64]

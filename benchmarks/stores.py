@@ -39,7 +39,7 @@ from compliance.ledger.entries import Reply, Request
 from compliance.ledger.head import Seal
 from compliance.ledger.postgres import PostgresStore
 from fairwall.client import AuditClient
-from tests import postgres
+from tests.support import postgres_server
 
 PEOPLE, MODELS, EPSILON = 1000, 40, 1.0
 DEVELOPERS = ("alice", "bob", "carol", "dan")
@@ -102,13 +102,13 @@ def main() -> None:
     parser.add_argument("--answers", type=int, default=200, help="in a round, of each kind")
     parser.add_argument("--rounds", type=int, default=7)
     asked = parsed(parser, answers=8, rounds=1)
-    if postgres.programs() is None:
+    if postgres_server.programs() is None:
         print("PostgreSQL is not installed: nothing is measured")
         return
     found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
-        server = postgres.begin()
-        running.callback(postgres.remove, server)
+        server = postgres_server.begin()
+        running.callback(postgres_server.remove, server)
         folders = {store: Path(name) / store for store in ("file", "database")}
         for store, folder in folders.items():
             folder.mkdir()

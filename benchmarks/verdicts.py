@@ -31,7 +31,7 @@ from compliance.noise.sampling import Noise, Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.group_tables import FOUR_FIFTHS, WorstPair
+from fairwall.laws.groups.group_tables import FOUR_FIFTHS, WorstPair
 from fairwall.tables.columns import Categories, TypedColumn
 from fairwall.tables.reading import read
 from sim.datasets import FORMATS, SHIPPED, DataError, load

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from fairwall.rpc import handshakes, kernels
-from fairwall.rpc.importing import importing
+from fairwall.rpc.program import importing
 
 # What libraries read when they are imported. One thread also means that none runs before the process is confined.
 kernels.fix()
@@ -16,7 +16,7 @@ if any(argument.startswith("--policy") for argument in sys.argv) and "GRPC_TRACE
 
 with importing("compliance"):
     from compliance.games.play import play
-    from fairwall.rpc import ending, process
+    from fairwall.rpc import process, program
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
             )
 
     # The interpreter would wait for whatever is still found out about what answers are worth: for seconds, or minutes.
-    ending.run(served, waits=False)
+    program.run(served, waits=False)
 
 
 if __name__ == "__main__":

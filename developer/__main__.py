@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairwall.rpc import kernels
-from fairwall.rpc.importing import importing
+from fairwall.rpc.program import importing
 
 
 def main() -> None:
@@ -14,11 +14,8 @@ def main() -> None:
     config, layers = process.start("developer")
     # Imported here: all of it runs confined, and there is no thread before.
     with importing("developer"):
-        from developer.curator import play as curator
-        from developer.disclosure import play as disclosure
+        from developer import curator, disclosure, inference, overfit
         from developer.groups import play as groups
-        from developer.inference import play as inference
-        from developer.overfit import play as overfit
         from developer.release import play as release
         from developer.reveal import play as reveal
         from developer.service import ModelService, Shelf

@@ -9,10 +9,10 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.base_model import Model
+from developer.reveal.logistic_models import Model
 from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceServicer
-from fairwall.rpc import arrays, uploads
+from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
 from fairwall.wire.v1 import array_pb2, error_pb2
@@ -85,7 +85,7 @@ class ModelService(ModelServiceServicer):
         self, request_iterator: Iterator[model.PredictRequest], context: grpc.ServicerContext
     ) -> model.PredictResponse:
         """Return the scores of rows of features."""
-        header = uploads.header_of(request_iterator)
+        header = arrays.first_header(request_iterator)
         caller = identify(context)
         if caller is not None and caller.party == "compliance":
             asked = self._under_way(header)
@@ -112,7 +112,7 @@ def _receive(
     shape = header.shape
     if len(shape) != 2 or shape[1] != columns or not 1 <= shape[0] <= ROWS_MAX:
         raise Refusal(error_pb2.REASON_FEATURES_SHAPE)
-    features = uploads.array_after(header, requests, "features_chunk").astype(np.float64, copy=False)
+    features = arrays.array_after(header, requests, "features_chunk").astype(np.float64, copy=False)
     if not np.isfinite(features).all():
         raise Refusal(error_pb2.REASON_FEATURES_NOT_FINITE)
     return features

@@ -8,16 +8,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests import postgres
+from tests.support import postgres_server
 
 
 def main() -> None:
     """Lay the server out if it is new, start it, and say where it is."""
     folder = Path(sys.argv[1]).absolute()
-    where = postgres.programs()
+    where = postgres_server.programs()
     if where is None:
         sys.exit("PostgreSQL is not installed: apt install postgresql")
-    server = postgres.laid_out(where, folder)
+    server = postgres_server.laid_out(where, folder)
     server.start()
     sys.stdout.write(f'ledger = "{server.url()}"\n')
     sys.stdout.flush()

@@ -12,7 +12,7 @@ import pytest
 
 from fairwall.rpc import kernels
 
-pytest_plugins = ["tests.shards"]
+pytest_plugins = ["tests.support.shards"]
 
 # Before anything imports numpy: what tests expect they compute as the parties do, bit for bit. And several tests run at
 # once on few cores, where threads of linear algebra spend most of their time waiting for one another.

@@ -1,4 +1,4 @@
-"""The adversary's attacks, one module per kind.
+"""The adversary's attacks on the bits of the inference game, in one table.
 
 Not implemented, because the adversary of this game asks a black box and has no weights: meta-classifiers on a victim's
 weights (Ganju et al., CCS 2018; Suri and Evans, 2022), and the defences that train against an attacker of that kind,
@@ -10,9 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from adversary.attacks.attack import Answers, Attack, Form, Guesses, ShadowEvidence
-from adversary.attacks.kl import votes
-from adversary.attacks.meta import by_labels, by_logits
-from adversary.attacks.threshold_test import by_accuracy, by_loss, fixed_rule
+from adversary.attacks.shadow_attacks import by_accuracy, by_labels, by_logits, by_loss, fixed_rule, votes
 from fairwall.plugins import Plugin, Registry
 
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, fields
 
 from compliance.answers.audits import AuditCase
 from compliance.answers.groups import GroupCase
-from compliance.answers.release_service import ReleaseCase
-from compliance.answers.releases import AttributeRelease
+from compliance.answers.releases import AttributeRelease, ReleaseCase
 from compliance.answers.statistics import Cohort
-from compliance.answers.tables import Study
+from compliance.answers.studies import Study
 
 
 @dataclass(frozen=True)

@@ -20,22 +20,21 @@ from compliance.answers.exposure import reveal_max
 from compliance.answers.sealed import SealedModels
 from compliance.ledger.entries import LedgerError
 from compliance.ledger.store import LedgerUnavailable
-from compliance.mechanisms.summed import UnseenPredictions
+from compliance.mechanisms.counts import UnseenPredictions
 from compliance.records.sums import TableSums
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as group
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
-from fairwall.laws.alternatives import NAME_MAX, Candidates
-from fairwall.laws.metric import METRICS
-from fairwall.laws.values import are_decisions
-from fairwall.rpc import arrays, journal, quota, uploads, work
+from fairwall.laws.metrics.metric import METRICS
+from fairwall.laws.metrics.values import are_decisions
+from fairwall.laws.studies.alternatives import NAME_MAX, Candidates
+from fairwall.rpc import arrays, fair_use, journal
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
 from fairwall.rpc.memory import let_go
 from fairwall.wire.audits import audit_digest, sealed_digest, table_digest
-from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.metrics import is_known, name_of, number_of
-from fairwall.wire.precision import to_message
+from fairwall.wire.numbers import EPSILON_MIN, to_message
 from fairwall.wire.v1 import error_pb2, metric_pb2
 from fairwall.wire.v1.error_pb2 import AuditError
 
@@ -104,7 +103,7 @@ class AuditService(AuditServiceServicer):
         self, request_iterator: Iterator[audit.AuditRequest], context: grpc.ServicerContext
     ) -> audit.AuditResponse:
         """Answer one batch of predictions."""
-        header = uploads.header_of(request_iterator)
+        header = arrays.first_header(request_iterator)
         case = self._case(header.deal_id, context).by(header.by)
         metric = _validate(header, case)
         if case.tables is not None:
@@ -128,15 +127,15 @@ class AuditService(AuditServiceServicer):
         self, request_iterator: Iterator[audit.AuditSealedRequest], context: grpc.ServicerContext
     ) -> audit.AuditSealedResponse:
         """Score the test set with the models in the request, and answer as `Audit` does."""
-        header = uploads.header_of(request_iterator)
+        header = arrays.first_header(request_iterator)
         case = self._case(header.deal_id, context).by(header.by)
         metric = _validate(header, case)
         if case.sealed is None:
             raise Refusal(error_pb2.REASON_NO_FEATURES)
         _check_size(len(header.sizes), case)
         case.sealed.check(header.sizes)
-        quota.weigh(8 * len(header.sizes) * case.people)
-        models = uploads.parts_after(header.sizes, request_iterator, "models_chunk")
+        fair_use.weigh(8 * len(header.sizes) * case.people)
+        models = arrays.parts_after(header.sizes, request_iterator, "models_chunk")
         unseen = UnseenPredictions(len(models), partial(_scored, case, case.sealed, models, metric, context))
         return audit.AuditSealedResponse(
             answer=_answer(case, header, metric, unseen, context, digest=sealed_digest(header, models))
@@ -152,7 +151,7 @@ class AuditService(AuditServiceServicer):
         with explained(request.deal_id):
             case.require_covered(developer, request.request_id, metric, request.epsilon)
         sums = case.tables.sums(developer, request.table, request.id_column, columns, case.queries_max)
-        quota.weigh(8 * sums.models * case.people)
+        fair_use.weigh(8 * sums.models * case.people)
         if METRICS[metric].binary and not sums.are_decisions:
             raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
         unseen, digest = UnseenPredictions(sums.models, lambda: sums), table_digest(request, sums.digest)
@@ -374,7 +373,7 @@ def _check_question(number: metric_pb2.Metric, epsilon: float, case: AuditCase) 
 def wait(case: AuditCase, began: float) -> None:
     """Sleep until the case's minimum answer time has passed since `began` (a `time.monotonic` time)."""
     if case.answer_seconds:  # a sleep of 0 would yield to other threads
-        with work.waiting():
+        with fair_use.waiting():
             time.sleep(max(0.0, began + case.answer_seconds - time.monotonic()))
 
 
@@ -416,8 +415,8 @@ def received(
     _check_rows(header.rows_digest, case)
     _check_size(shape[0], case)
     limit = 8 * case.queries_max * case.people
-    quota.weigh(8 * shape[0] * shape[1] - arrays.size_of(header.predictions))
-    return uploads.array_after(header.predictions, requests, "predictions_chunk", limit)
+    fair_use.weigh(8 * shape[0] * shape[1] - arrays.size_of(header.predictions))
+    return arrays.array_after(header.predictions, requests, "predictions_chunk", limit)
 
 
 def _checked(metric: str, predictions: NDArray[np.generic]) -> NDArray[Any]:

@@ -17,11 +17,12 @@ from compliance.answers.black_box import ModelScores
 from compliance.answers.charging import game_ledger, room_of
 from compliance.answers.differencing import Detector
 from compliance.answers.sealed import SealedModels
-from compliance.intervals.interval import VARIANCE_MAX, Ends, probabilities_above, within_range
-from compliance.intervals.joint import draws_of_answers
+from compliance.intervals.interval import VARIANCE_MAX, Ends, draws_of_answers, probabilities_above, within_range
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours, pure
 from compliance.ledger.entries import LedgerEntry, Reply, Request
+from compliance.mechanisms.counts import SummedQuestion, UnseenPredictions
+from compliance.mechanisms.cube import answering as by_sums
 from compliance.mechanisms.mechanism import (
     BatchQuestion,
     Facts,
@@ -32,21 +33,19 @@ from compliance.mechanisms.mechanism import (
     ends_of,
     require_inside,
 )
-from compliance.mechanisms.summed import SummedQuestion, UnseenPredictions
-from compliance.mechanisms.summed import answering as by_sums
 from compliance.noise.draw_log import DrawLog
 from compliance.noise.sampling import Noise, noise_for
 from compliance.records.engine import Tables
 from compliance.records.people import Records
 from compliance.records.rows import FileRows
-from fairwall.laws.alternatives import DRAWS, Candidates, SearchPosterior
-from fairwall.laws.commitment import Commitment
-from fairwall.laws.exposure import Limit
-from fairwall.laws.metric import METRICS
-from fairwall.laws.precision import Precision, spacing, written_down
-from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.laws.metrics.answer_precision import Precision, spacing, written_down
+from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES, Shares
+from fairwall.laws.metrics.metric import METRICS
+from fairwall.laws.privacy.exposure import Limit
+from fairwall.laws.studies.alternatives import DRAWS, Candidates, SearchPosterior
+from fairwall.laws.studies.commitment import Commitment
 from fairwall.rpc.errors import Refusal
-from fairwall.wire.limits import EPSILON_MIN
+from fairwall.wire.numbers import EPSILON_MIN
 from fairwall.wire.v1 import error_pb2
 
 if TYPE_CHECKING:

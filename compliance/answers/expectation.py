@@ -27,11 +27,11 @@ from compliance.intervals.interval import within_range
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Mechanism, chosen, ends_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.laws.metric import find_metric
-from fairwall.laws.shares import Shares
-from fairwall.laws.standings import midpoint
+from fairwall.laws.choice.prediction import midpoint
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.metrics.metric import find_metric
 
 _SEED = 2016
 _ANSWERS = 60

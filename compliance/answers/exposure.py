@@ -4,17 +4,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from compliance.mechanisms.bounding import Bounded
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import Mechanism
+from compliance.mechanisms.noise_on_gaps import Bounded
 from compliance.mechanisms.recommended import Recommended
 from compliance.records.people import Records
-from fairwall.laws import risk
-from fairwall.laws.budget_exposure import ROWS, TABLES, AuditOffer, that_differ, that_tell_most
-from fairwall.laws.choice import CELLS, CELLS_FROM
-from fairwall.laws.exposure import Limit, is_known, revealed
-from fairwall.laws.metric import find_metric
-from fairwall.laws.shares import Shares
+from fairwall.laws.choice.choose import CELLS, CELLS_FROM
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.privacy import most_exposed as risk
+from fairwall.laws.privacy.budget_exposure import ROWS, TABLES, AuditOffer, that_differ, that_tell_most
+from fairwall.laws.privacy.exposure import Limit, is_known, revealed
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def person_risk_about(
 ) -> tuple[float, float]:
     """Return the share of the disadvantaged named by an attack aimed at one person, and its upper bound.
 
-    See `fairwall.laws.risk`; no protected attribute is read. The first is NaN where it is not known.
+    See `fairwall.laws.privacy.most_exposed`; no protected attribute is read. The first is NaN where it is not known.
     """
     inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
     if math.isinf(epsilon) or inner.guarantee == "none":

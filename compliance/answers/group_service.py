@@ -22,8 +22,8 @@ from compliance.answers.audit_service import (
 from compliance.answers.groups import EPSILON_MIN, GroupCase
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceServicer
-from fairwall.laws.metric import MetricPart, find_metric
-from fairwall.rpc import journal, uploads
+from fairwall.laws.metrics.metric import MetricPart, find_metric
+from fairwall.rpc import arrays, journal
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.audits import by_group_digest
 from fairwall.wire.v1 import error_pb2
@@ -78,7 +78,7 @@ class GroupService(GroupServiceServicer):
         self, request_iterator: Iterator[wire.ByGroupRequest], context: grpc.ServicerContext
     ) -> wire.ByGroupResponse:
         """Count people by group, with noise."""
-        header = uploads.header_of(request_iterator)
+        header = arrays.first_header(request_iterator)
         grouped = self._case(header.deal_id, context)
         _validate(header, grouped)
         binary = bool(set(header.measures) & _DECISIONS)

@@ -1,6 +1,7 @@
 """Noisy counts of people by group, for any number of groups, and their cost.
 
-The noise and its proof are in `fairwall.laws.groups`, and for rows of many models in `fairwall.laws.ball`.
+The noise and its proof are in `fairwall.laws.groups.group_counts`, and for rows of many models in
+`fairwall.laws.noise.row_noise`.
 """
 
 from __future__ import annotations
@@ -16,20 +17,27 @@ from numpy.typing import NDArray
 
 from compliance.answers.audits import AuditCase
 from compliance.answers.charging import room_of
-from compliance.answers.group_noise import balanced_noise, ball_noise
-from compliance.answers.group_rows import RowPart, parts_of, questions
+from compliance.answers.group_rows import RowPart, balanced_noise, ball_noise, parts_of, questions
 from compliance.ledger.accountant import Loss, Neighbours, pure
 from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.noise.sampling import Noise, noise_for
 from compliance.records.groups import Grouped
 from compliance.records.rows import FileRows
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.ball import Ball
-from fairwall.laws.exposure import NO_LIMIT, Limit, of_rows, of_tables, one_person
-from fairwall.laws.groups import DRAWN_MAX, SUM_STEP, WORTH, most_shared, noise_rate, noise_variance, strata_of
-from fairwall.laws.mechanisms import BY_GROUP
-from fairwall.laws.probable import rate_of
-from fairwall.laws.shares import Shares
+from fairwall.laws.groups.group_counts import (
+    DRAWN_MAX,
+    SUM_STEP,
+    WORTH,
+    most_shared,
+    noise_rate,
+    noise_variance,
+    strata_of,
+)
+from fairwall.laws.groups.proxy_attributes import rate_of
+from fairwall.laws.mechanisms.table import BY_GROUP
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.noise.row_noise import Ball
+from fairwall.laws.privacy.exposure import NO_LIMIT, Limit, of_rows, of_tables, one_person
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import array_pb2, error_pb2

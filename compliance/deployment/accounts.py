@@ -12,9 +12,9 @@ from compliance.answers.audits import AuditCase
 from compliance.answers.groups import GroupCase
 from compliance.answers.releases import AttributeRelease
 from compliance.answers.sealed import ScorerProcess, SealedModels
+from compliance.deployment.answer_value import later
 from compliance.deployment.committed import Derive, committed
 from compliance.deployment.policy.loading import Data
-from compliance.deployment.worth import later
 from compliance.ledger import Ledger
 
 if TYPE_CHECKING:

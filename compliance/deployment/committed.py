@@ -1,7 +1,7 @@
 """A deployment's commitment, before any request, to the people, the noise and the terms of its answers.
 
-`fairwall.laws.commitment` defines what a commitment binds and hides. Its keys are derived from the ledger's: services
-of one ledger make the same commitment, also after a restart.
+`fairwall.laws.studies.commitment` defines what a commitment binds and hides. Its keys are derived from the ledger's:
+services of one ledger make the same commitment, also after a restart.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 
 from compliance.deployment.policy.schema import Policy
 from compliance.ledger.entries import Request
-from compliance.noise.keyed import KeyedBits
 from compliance.noise.sampling import Noise, System
+from compliance.noise.uniform_bits import KeyedBits
 from compliance.records.people import Records
-from fairwall.laws.commitment import Commitment, commit, digest_of_seed, noise_key, rows_of
+from fairwall.laws.studies.commitment import Commitment, commit, digest_of_seed, noise_key, rows_of
 
 Derive = Callable[[str], bytes]
 """Derives a key of the ledger for a purpose."""

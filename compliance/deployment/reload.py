@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from compliance.answers.accounts import Accounts
 from compliance.answers.audit_service import AuditService
 from compliance.answers.group_service import GroupService
-from compliance.answers.release_service import ReleaseService
+from compliance.answers.releases import ReleaseService
 from compliance.answers.sealed import ScorerProcess
 from compliance.deployment.accounts import opened
 from compliance.deployment.ledger import IN_FORCE, agree
@@ -36,7 +36,7 @@ from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServic
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
 from fairwall.errors import UserError
 from fairwall.rpc import identity, server
-from fairwall.rpc.quota import Quota
+from fairwall.rpc.fair_use import Quota
 from fairwall.rpc.revoked import Revoked
 from fairwall.rpc.server import Deployed, Server
 

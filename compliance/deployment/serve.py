@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from compliance.answers.accounts import Accounts
 from compliance.answers.sealed import ScorerProcess, check_libraries
-from compliance.deployment import worth
+from compliance.deployment import answer_value
 from compliance.deployment.ledger import check_begun, folders_of, open_ledger
 from compliance.deployment.policy.loading import Data, files_of, load_all
 from compliance.deployment.policy.reading import read
@@ -131,9 +131,9 @@ def check_worth(data: Sequence[Data], *, worthless: bool, revealing: bool) -> No
     """Raise PolicyError for answers worth less than a guess, or that reveal more than a policy allows."""
     for each in data:
         if not worthless:
-            worth.check(each.policy, each.first)
+            answer_value.check(each.policy, each.first)
         if not revealing:
-            worth.check_revealed(each.policy, each.first)
+            answer_value.check_revealed(each.policy, each.first)
 
 
 def _telemetry(service: RunningService) -> Callable[[], object]:

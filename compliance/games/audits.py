@@ -13,14 +13,14 @@ from compliance.answers.exposure import limited
 from compliance.games.trial import Around, Cards, OpenTrial, seed_of
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import find_mechanism
-from compliance.mechanisms.bounding import bounded
+from compliance.mechanisms.noise_on_gaps import bounded
 from compliance.noise.draw_log import DrawLog
 from compliance.records.people import Records
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.laws.exposure import Limit
+from fairwall.laws.privacy.exposure import Limit
 from fairwall.rpc.arrays import to_message
 from fairwall.wire.metrics import name_of, number_of
-from fairwall.wire.precision import from_message
+from fairwall.wire.numbers import from_message
 
 LOG = logging.getLogger(__name__)
 

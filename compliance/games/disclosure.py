@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compliance.answers.accounts import Accounts
-from compliance.answers.tables import Study, game_study
+from compliance.answers.studies import Study, game_study
 from compliance.games.trial import Around, Cards, OpenTrial, seed_of
 from fairwall.game.v1 import referee_service_pb2 as game
 

@@ -16,7 +16,7 @@ from compliance.answers.audits import AuditCase
 from compliance.games.audits import open_case, report_of
 from compliance.games.trial import Around, Cards, OpenTrial
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.laws.decimals import part_of, total
+from fairwall.laws.privacy.amounts import part_of, total
 from fairwall.learning.sealed import sealed_decisions
 from fairwall.wire.queries import round_of
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from compliance.answers.accounts import Accounts
 from compliance.answers.audit_service import AuditService
 from compliance.answers.group_service import GroupService
-from compliance.answers.release_service import ReleaseService
-from compliance.answers.statistics_service import StatisticsService
+from compliance.answers.releases import ReleaseService
+from compliance.answers.statistics import StatisticsService
 from compliance.games import GAMES
 from compliance.games.trial import Around, Open
 from compliance.noise.draw_log import DrawLog

@@ -9,8 +9,7 @@ import numpy as np
 
 from compliance.answers.accounts import Accounts
 from compliance.answers.audits import AuditCase
-from compliance.answers.release_service import ReleaseCase
-from compliance.answers.releases import AttributeRelease, HandedModel, SanitisedColumn, game_release
+from compliance.answers.releases import AttributeRelease, HandedModel, ReleaseCase, SanitisedColumn, game_release
 from compliance.games import audits as audited
 from compliance.games.trial import Around, Cards, OpenTrial, seed_of
 from compliance.ledger.accountant import Neighbours

@@ -15,7 +15,7 @@ from compliance.games.trial import Around, Cards, OpenTrial
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1 import wash_service_pb2 as wire
 from fairwall.game.v1.wash_service_pb2_grpc import WashServiceStub
-from fairwall.laws.washing import least
+from fairwall.laws.studies.cheat_detection import least
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import deals
 from fairwall.wire.commitment import opens

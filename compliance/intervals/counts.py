@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import BEYOND, LAST_BITS, Reach, StratumPart, gaps_of_part, gaps_of_parts
 from compliance.intervals.reach import Additive, Noises, Size, of_common, of_draws, of_sums
-from fairwall.laws.cube import CubeNoise
-from fairwall.laws.metric import Metric
-from fairwall.laws.quantiles import LEVEL
+from fairwall.laws.metrics.metric import Metric
+from fairwall.laws.noise.linf_ball import CubeNoise
+from fairwall.laws.noise.quantiles import LEVEL
 
 
 @dataclass(frozen=True, eq=False)

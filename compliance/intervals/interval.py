@@ -1,4 +1,4 @@
-r"""Error bounds of an answer, from public numbers alone: intervals, and probabilities of a population's gap.
+"""Error bounds of an answer, from public numbers alone: intervals, and probabilities of a population's gap.
 
 An answer is r = g + Z: the gap g of the test set plus noise of a public law. The test set is itself a sample: g = G + S
 with G the population's gap. A gap is a difference of two means, so that S has the variance
@@ -42,6 +42,12 @@ with the interval's middle and half-width.
 
 Mechanisms whose noise scale is secret (conceal, cauchy), whose answers are choices (sparse-vector, exponential) or
 biased (sample-and-aggregate) get no interval.
+
+**The joint posterior of all gaps of a batch**, where answers have intervals and no posterior of their own.
+Answers whose noise has a known law are y = g + noise, with the gaps g. Models that agree have gaps that agree: the
+prior of `fairwall.laws.choice.posterior`. With X the centred predictions a gap is -u n / (N0 N1), u = X z. So -n s
+(1-s) y is a noisy sum of X, for the share s that is assumed there, and the joint posterior is that of these sums. Noise
+is taken to be normal with the interval's half-width, and independent for each model.
 """
 
 from __future__ import annotations
@@ -53,12 +59,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import NoiseDistribution
-from fairwall.laws.quantiles import INVERSES, noise_reach
-from fairwall.laws.shares import DEFAULT_SHARES
+from fairwall.laws.choice.posterior import SHARE, NoisyObservations, posterior
+from fairwall.laws.choice.public_batch import Stratum
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
+from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.noise.distributions import NoiseDistribution
+from fairwall.laws.noise.quantiles import INVERSES, LEVEL, noise_reach
 
 PRIOR = ((0.85, 0.1), (0.15, 0.4))
 """The prior on the population's gap, 0.85 N(0, 0.1^2) + 0.15 N(0, 0.4^2): weights and standard deviations."""
@@ -206,3 +214,27 @@ def _seen(
     widths[[0, -1]] /= 2
     weights: NDArray[np.float64] = np.exp(logs - logs.max()) * widths
     return gaps, weights
+
+
+def draws_of_answers(
+    metric: str, mechanism: str, stratum: Stratum, ends: Ends, count: int, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw gaps jointly, shape (count, m), by intervals of each that hold whatever the attributes.
+
+    NaN where nothing is known, as for absolute gaps, whose signs are lost.
+
+    `stratum`: the people the metric reads. `ends`: the guaranteed intervals, before any bounding.
+    """
+    low, high = ends
+    law, found = MECHANISM_LAWS[mechanism].interval, find_metric(metric)
+    if law is None or found.absolute or not found.of_means or len(found.parts) > 1 or not np.isfinite(low + high).all():
+        return np.full((count, len(low)), np.nan)
+    noise = law.noise(1.0)
+    deviations = (high - low) / 2 / noise_reach(noise, LEVEL) * np.sqrt(noise.variance())
+    if not deviations.any():
+        return np.tile(low, (count, 1))
+    per_gap = -stratum.people * SHARE * (1 - SHARE)
+    told = per_gap * (low + high) / 2
+    seen = NoisyObservations(told, np.zeros(len(told)), stratum.gram, stratum.gram, (per_gap * deviations) ** 2)
+    drawn = posterior(stratum.gram, seen, SHARE, stratum.people).draws(count, generator) / per_gap
+    return np.clip(drawn, *metric_range(metric))

@@ -55,8 +55,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
-from fairwall.laws.metric import Metric
-from fairwall.laws.quantiles import LEVEL
+from fairwall.laws.metrics.metric import Metric
+from fairwall.laws.noise.quantiles import LEVEL
 
 BEYOND = 0.001
 """Probability that N0's noise lies beyond the N that are searched."""

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.inversion import BEYOND, Reach
-from fairwall.laws.cube import CubeNoise
-from fairwall.laws.noise import Gaussian, Laplace
-from fairwall.laws.quantiles import distribution, noise_reach
+from fairwall.laws.noise.distributions import Gaussian, Laplace
+from fairwall.laws.noise.linf_ball import CubeNoise
+from fairwall.laws.noise.quantiles import distribution, noise_reach
 
 Additive: TypeAlias = Laplace | Gaussian | CubeNoise
 """The laws of noise on N0 and on sums."""

@@ -1,11 +1,11 @@
-r"""Intervals of answers from flipped attributes (`fairwall.laws.response`), by `inversion`.
+r"""Intervals of answers from flipped attributes (`fairwall.laws.noise.randomized_response`), by `inversion`.
 
 Everybody's y_i is released, with the mean p for a disadvantaged person and 1 - p for an advantaged one. The e_i = (y_i
 less its mean)/(1 - 2p) are independent, and N1 and the sum of v over the advantaged are known up to the sums of e_i and
 of e_i v_i. So L is the sum of e_i (v_i - nu').
 
-**Guaranteed** intervals use Chernoff's bound (`fairwall.laws.response`). People with similar values are grouped, with
-the farther end of their bin as value: the bound grows with everybody's weight.
+**Guaranteed** intervals use Chernoff's bound (`fairwall.laws.noise.randomized_response`). People with similar values
+are grouped, with the farther end of their bin as value: the bound grows with everybody's weight.
 
 **Likely** intervals use a normal distribution. The variance of e_i is the same for everybody. For many people L is
 nearly normal, and q is 0.72 times as large.
@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from compliance.intervals.counts import possible_gaps
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import BEYOND, Reach, StratumPart, gaps_of_part, gaps_of_parts
-from fairwall.laws.metric import Metric
-from fairwall.laws.quantiles import LEVEL
-from fairwall.laws.response import chernoff, mean_of_copies, turned_law
-from fairwall.laws.values import possible_sums
+from fairwall.laws.metrics.metric import Metric
+from fairwall.laws.metrics.values import possible_sums
+from fairwall.laws.noise.quantiles import LEVEL
+from fairwall.laws.noise.randomized_response import chernoff, mean_of_copies, turned_law
 
 _BINS = 64
 """Number of bins of values."""
@@ -42,9 +42,9 @@ def intervals(
 ) -> tuple[Ends, Ends]:
     """Return a metric's intervals at `LEVEL`: guaranteed, and likely.
 
-    `parts`: as from `fairwall.laws.values.part_values`: the people read, and their values, shape (m, n). `noisy`: y,
-    shape (n,). `probabilities`: of a flip, for each copy of the attributes. `fewest`: least number of people in each
-    group.
+    `parts`: as from `fairwall.laws.metrics.values.part_values`: the people read, and their values, shape (m, n).
+    `noisy`: y, shape (n,). `probabilities`: of a flip, for each copy of the attributes. `fewest`: least number of
+    people in each group.
     """
     off, chances = turned_law(probabilities)
     deviation = math.sqrt(float(chances @ off**2))

@@ -43,7 +43,7 @@ from compliance.ledger.turns import Turns
 from compliance.records.same_people import shared
 from fairwall.rpc import journal
 from fairwall.rpc.errors import Refusal
-from fairwall.rpc.quota import DAY_SECONDS
+from fairwall.rpc.fair_use import DAY_SECONDS
 from fairwall.wire.v1 import error_pb2
 
 _Record = TypeVar("_Record", BudgetRecord, Admission, LedgerEntry)

@@ -8,9 +8,9 @@ NeurIPS 2016): it bounds the whole series however the losses were chosen. `compo
 rule. Where no loss has a delta, the plain sum bounds the privacy loss surely, on every path: each rule allows a series
 to go on while either bound allows it, and no delta is used twice.
 
-Budgets are exact. An epsilon or a delta is the decimal that it was written as (`fairwall.laws.decimals`); sums are
-exact, and so are comparisons: ten charges of 0.1 use up a budget of 1, and nothing fits after them. Where a rule has
-roots and logarithms its epsilon is rounded up. The remaining epsilon is rounded down, so that all of it can be
+Budgets are exact. An epsilon or a delta is the decimal that it was written as (`fairwall.laws.privacy.amounts`); sums
+are exact, and so are comparisons: ten charges of 0.1 use up a budget of 1, and nothing fits after them. Where a rule
+has roots and logarithms its epsilon is rounded up. The remaining epsilon is rounded down, so that all of it can be
 requested.
 """
 
@@ -24,9 +24,17 @@ from decimal import Context, Decimal, localcontext
 from enum import StrEnum
 from functools import lru_cache
 
-from fairwall.laws.decimals import EXACT, at_least, at_most, written
-from fairwall.laws.gaussian import gaussian_epsilon, pure_shift
-from fairwall.laws.renyi import filter_order, laplace_divergence, renyi_epsilon, response_divergence
+from fairwall.laws.noise.gaussian import gaussian_epsilon, pure_shift
+from fairwall.laws.privacy.amounts import (
+    EXACT,
+    at_least,
+    at_most,
+    filter_order,
+    laplace_divergence,
+    renyi_epsilon,
+    response_divergence,
+    written,
+)
 
 _INFINITE = Decimal("Infinity")
 
@@ -137,7 +145,8 @@ def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule, limit
         * ``tight``: for Gaussian noise, of whatever multipliers, the exact value: the squares of 1/multiplier add up
           (fully adaptively: Smith and Thakurta 2022). For other losses that are all equal, the privacy loss
           distributions of the mechanisms, convolved (Koskela et al. 2020; `dp-accounting`), at half of delta. A mixed
-          series has a filter at 0.16 of delta: Gaussian if any of its noise is, else Renyi's (`fairwall.laws.renyi`).
+          series has a filter at 0.16 of delta: Gaussian if any of its noise is, else Renyi's
+          (`fairwall.laws.privacy.amounts`).
     limit : the budget's epsilon, which fixes the order of Renyi's filter before the first loss; infinite for no limit,
         where that filter proves nothing.
     """

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from compliance.ledger.accountant import FREE, Budget, Loss, LossKind, Neighbours, Rule
 from compliance.ledger.head import Head
 from fairwall.errors import UserError
-from fairwall.laws.mechanisms import counts_on_groups
+from fairwall.laws.mechanisms.table import counts_on_groups
 
 LOST = "(lost)"
 """Developer, metric and mechanism of charges lost with a ledger. No certificate has this name."""

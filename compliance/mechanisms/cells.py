@@ -1,13 +1,13 @@
 """Noisy counts of disadvantaged people in cells of similar predictions: one purchase answers a batch, and later ones.
 
-`fairwall.laws.cells` has the partition and the noise, `fairwall.laws.purchases` the content of a purchase, and
-`fairwall.laws.posterior` the answers: the joint posterior mean of all sums of the batch, given every purchase of this
-kind by the account. Released are whole numbers; all else is a function of these and of public numbers. So answers
-shrink towards no gap as far as the release leaves them open, and an answer near no gap from a small epsilon is no
-evidence of fairness.
+`fairwall.laws.choice.cell_partition` has the partition and the noise, `fairwall.laws.choice.cell_purchases` the content
+of a purchase, and `fairwall.laws.choice.posterior` the answers: the joint posterior mean of all sums of the batch,
+given every purchase of this kind by the account. Released are whole numbers; all else is a function of these and of
+public numbers. So answers shrink towards no gap as far as the release leaves them open, and an answer near no gap from
+a small epsilon is no evidence of fairness.
 
 Where gaps within cells may be larger than it costs to measure them, one weighted sum of a stratum is also bought, for a
-part of epsilon (`fairwall.laws.residuals`).
+part of epsilon (`fairwall.laws.choice.cell_partition`).
 
 **Facts.** Each purchase stores each person's cell and the noisy counts, and where sums are measured, each person's
 weight and the noisy sums. A later batch at no larger epsilon than one of them is answered free from all of them,
@@ -15,13 +15,13 @@ whatever its models; a batch at a larger epsilon buys its own cells, and is answ
 independent, and the posterior weighs each by its information. Repeats of a partition count once, with the mean of their
 noisy counts.
 
-**Searches.** Where models are candidates (`fairwall.laws.alternatives`), epsilon is spent in three rounds, a third
-each: the first buys cells for all of them, and each later one for fewer, those useful enough with the least expected
-disparity given the release so far. Each round is epsilon / 3-private given those before, and so all of them are
-epsilon-private. All candidates are answered from all rounds; the final ones are known best, as cells serve few models
-better than many. With 100 classifiers of 3,000 people at epsilon 1, by sex, the chosen one was within 0.01 of the best
-in 91 of 100 draws; after one round in 78%. With rounds for twelve and five it was in 92, and its interval 1.7 times as
-wide (`benchmarks/alternatives.py`).
+**Searches.** Where models are candidates (`fairwall.laws.studies.alternatives`), epsilon is spent in three rounds, a
+third each: the first buys cells for all of them, and each later one for fewer, those useful enough with the least
+expected disparity given the release so far. Each round is epsilon / 3-private given those before, and so all of them
+are epsilon-private. All candidates are answered from all rounds; the final ones are known best, as cells serve few
+models better than many. With 100 classifiers of 3,000 people at epsilon 1, by sex, the chosen one was within 0.01 of
+the best in 91 of 100 draws; after one round in 78%. With rounds for twelve and five it was in 92, and its interval 1.7
+times as wide (`benchmarks/alternatives.py`).
 
 **Intervals** are those of `compliance.mechanisms.posterior_answers`.
 """
@@ -38,13 +38,10 @@ from numpy.typing import NDArray
 from compliance.intervals.interval import Ends
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Joint, MechanismAnswer, around, exactly
 from compliance.mechanisms.posterior_answers import StratumKnowledge, answers
-from compliance.mechanisms.promise import ByRecord, require_answerable
+from compliance.mechanisms.row_defaults import ByRecord, require_answerable
 from compliance.noise.sampling import Noise, step_for
-from fairwall.laws.alternatives import DRAWS, SearchPosterior
-from fairwall.laws.batch import Stratum
-from fairwall.laws.choice import in_rounds
-from fairwall.laws.exposure import NO_LIMIT, Limit
-from fairwall.laws.purchases import (
+from fairwall.laws.choice.cell_partition import STEPS
+from fairwall.laws.choice.cell_purchases import (
     EPSILON,
     CellPurchase,
     disadvantaged_among,
@@ -58,7 +55,10 @@ from fairwall.laws.purchases import (
     strongest,
     within_reach,
 )
-from fairwall.laws.residuals import STEPS
+from fairwall.laws.choice.choose import in_rounds
+from fairwall.laws.choice.public_batch import Stratum
+from fairwall.laws.privacy.exposure import NO_LIMIT, Limit
+from fairwall.laws.studies.alternatives import DRAWS, SearchPosterior
 
 _SEED = 2053
 """Seed of the gaps drawn between rounds."""

@@ -1,15 +1,19 @@
 """Laplace noise on counts and sums instead of on the metric: every metric, ratios included, is post-processing.
 
-The mathematics is `fairwall.laws.counts`. Released with noise are a batch's sums over the disadvantaged people, and
-their number, which is bought with an account's first batch and known from then on. Everything else is computed from
-these and from what the developer knows: the values of all people, and hence their totals.
+The mathematics is `fairwall.laws.noise.count_noise`. Released with noise are a batch's sums over the disadvantaged
+people, and their number, which is bought with an account's first batch and known from then on. Everything else is
+computed from these and from what the developer knows: the values of all people, and hence their totals.
 
 Intervals are `compliance.intervals.counts`.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +21,29 @@ from numpy.typing import NDArray
 from compliance.intervals.counts import CentredSums, Common, intervals, possible_gaps
 from compliance.intervals.interval import within_range
 from compliance.intervals.reach import Additive, Size
-from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, around, within_ends
-from compliance.mechanisms.promise import Noisy
-from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
+from compliance.ledger.accountant import Loss
+from compliance.mechanisms.mechanism import (
+    BatchQuestion,
+    Facts,
+    Guarantee,
+    MechanismAnswer,
+    around,
+    within_ends,
+)
+from compliance.mechanisms.noise_on_gaps import gaussian_cost
+from compliance.mechanisms.row_defaults import Noisy, require_budget
+from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import MetricSums, gaps
-from compliance.records.sums import StratumSums
-from fairwall.laws.batch import Stratum
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
-from fairwall.laws.cube import CubeNoise
-from fairwall.laws.metric import Metric, find_metric
-from fairwall.laws.noise import Gaussian, Laplace
-from fairwall.laws.values import sums_within
+from compliance.records.people import Records
+from compliance.records.sums import StratumSums, TableSums
+from fairwall.laws.choice.public_batch import Stratum
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.metrics.metric import Metric, find_metric
+from fairwall.laws.metrics.values import sums_within
+from fairwall.laws.noise.count_noise import CountScales, Totals, gaussian_scales, laplace_scales, shrunk_sums
+from fairwall.laws.noise.distributions import Gaussian, Laplace
+from fairwall.laws.noise.gaussian import gaussian_multiplier, gridded_multiplier
+from fairwall.laws.noise.linf_ball import CubeNoise
 
 LEAST_SUM = 0.5
 """Least sum in a ratio, in people: smaller ones are raised to it, so that the ratio stays finite."""
@@ -95,7 +110,8 @@ Buy = Callable[[CountPurchase], NoisyCounts]
 class CountsMechanism(Noisy):
     """A mechanism of Laplace noise on N0 and on the centred sums.
 
-    `shrinks`: whether answers move towards no gap where the noise hides them, `fairwall.laws.counts.shrunk_sums`.
+    `shrinks`: whether answers move towards no gap where the noise hides them,
+    `fairwall.laws.noise.count_noise.shrunk_sums`.
     """
 
     shrinks: bool = False
@@ -241,3 +257,83 @@ def consistent(metric: Metric, parts: list[MetricSums]) -> list[MetricSums]:
 def size_fact(label: int | None) -> str:
     """Return the name of the fact that holds a stratum's N0 with noise, and the scale of that noise."""
     return "n0" if label is None else f"n0 of y={label}"
+
+
+@dataclass(frozen=True)
+class CountsGaussian(Noisy):
+    """A mechanism of Gaussian noise on N0 and the centred sums. See `compliance.mechanisms.counts.CountsMechanism`."""
+
+    shrinks: bool = False
+    name: str = "counts-gaussian"
+    title: str = "noisy counts (Gaussian)"
+    guarantee: Guarantee = "approximate"
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return (epsilon, delta), and the multiplier for rules that use it."""
+        require_budget(epsilon, delta)
+        return gaussian_cost(epsilon, delta)
+
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
+        """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
+
+        def buy(purchase: CountPurchase) -> NoisyCounts:
+            k, known = purchase.sums.size, purchase.known
+            about = gaussian_scales(k, gaussian_multiplier(epsilon, delta), size_known=known)
+            steps = [step_for(scale, GAUSSIAN_FINENESS, purchase.n) for scale in (about.size, about.sums)]
+            # N0 is whole: on a grid of at most 1 it is not rounded, which its scale has no allowance for.
+            steps[0] = min(steps[0], 1.0)
+            multiplier = gridded_multiplier(epsilon, delta, k + 1, _fewest_steps(about, steps))
+            scales = gaussian_scales(k, multiplier, size_known=known, steps=ROUNDING_STEPS * steps[1])
+            size = None if known else float(noise.gaussian(np.array([float(purchase.n0)]), scales.size, steps[0])[0])
+            sums = noise.gaussian(purchase.sums - purchase.n0 / 2, scales.sums, steps[1])
+            return NoisyCounts(size, Gaussian(scales.size), sums, Gaussian(scales.sums), steps[1])
+
+        return answer(question, facts, buy, shrinks=self.shrinks, gaussian=True)
+
+
+def _fewest_steps(scales: CountScales, steps: list[float]) -> float:
+    return min(scale / step for scale, step in zip((scales.size, scales.sums), steps, strict=True) if scale)
+
+
+@dataclass(frozen=True)
+class SummedBatch:
+    """The sums of a batch by stratum. Secret, except the numbers of people."""
+
+    strata: tuple[StratumSums, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class UnseenPredictions:
+    """Predictions that the developer does not see: `sums` computes their sums, once the answer is paid for."""
+
+    models: int
+    sums: Callable[[], TableSums] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedQuestion(BatchQuestion):
+    """One batch whose predictions were summed in place; the records have no order, and are only counted."""
+
+    unseen: UnseenPredictions = field(kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, metric: str, unseen: UnseenPredictions, records: Records) -> SummedQuestion:
+        """Return a question about predictions that nobody sees."""
+        return cls(metric, np.zeros((unseen.models, 0)), records, unseen=replace(unseen, sums=cache(unseen.sums)))
+
+    # A cached property would hold a lock of all batches meanwhile, up to Python 3.11.
+    @property
+    def asked(self) -> Any:
+        """The batch's sums, which mechanisms read."""
+        return SummedBatch(self.unseen.sums().strata(self.metric))
+
+    def sums(self) -> tuple[MetricSums, ...]:
+        """Return sums over each group, for each of the metric's parts. Secret."""
+        found: dict[int, MetricSums] = {}
+        for stratum in self.asked.strata:
+            of_parts = (np.split(each, len(stratum.parts)) for each in (stratum.totals, stratum.sum0))
+            for i, totals, sum0 in zip(stratum.parts, *of_parts, strict=True):
+                found[i] = MetricSums(totals - sum0, sum0, stratum.people - stratum.n0, stratum.n0)
+        return tuple(found[i] for i in range(len(found)))

@@ -1,24 +1,30 @@
 """Noise from a cube on N0 and on centred sums: as `counts`, at half the noise and less for many models.
 
-The mathematics is `fairwall.laws.cube`; answers and intervals are computed from the noisy sums as for `counts`.
+The mathematics is `fairwall.laws.noise.linf_ball`; answers and intervals are computed from the noisy sums as for
+`counts`.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.counts import CountPurchase, NoisyCounts, answer, size_fact, size_of
-from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
+from compliance.intervals.counts import Common
+from compliance.mechanisms.counts import CountPurchase, CountsMechanism, NoisyCounts, answer, size_fact, size_of
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Mechanism, MechanismAnswer
 from compliance.mechanisms.posterior_answers import StratumKnowledge, answers
-from compliance.mechanisms.promise import Noisy
+from compliance.mechanisms.row_defaults import Noisy
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.sums import StratumSums
-from fairwall.laws.batch import Stratum
-from fairwall.laws.cube import Coordinates, CubeNoise, cube_scales
-from fairwall.laws.noise import Laplace
-from fairwall.laws.posterior import NoisyObservations, posterior
+from fairwall.laws.choice.low_rank import best_split
+from fairwall.laws.choice.posterior import NoisyObservations, posterior
+from fairwall.laws.choice.public_batch import Stratum
+from fairwall.laws.noise.distributions import Laplace
+from fairwall.laws.noise.linf_ball import Coordinates, CubeNoise, cube_scales
+from fairwall.laws.privacy.exposure import Limit, within
 
 _VARIANCE_MIN = 1e-6
 
@@ -32,7 +38,7 @@ Each value lies in [-1, 1]: half of the square of their largest difference, for 
 class CubeMechanism(Noisy):
     """A mechanism of noise from one cube on N0 and all centred sums.
 
-    `shrinks`: whether answers are the joint posterior mean of the batch, `fairwall.laws.posterior`.
+    `shrinks`: whether answers are the joint posterior mean of the batch, `fairwall.laws.choice.posterior`.
     """
 
     shrinks: bool = False
@@ -211,3 +217,60 @@ def least_size(law: CubeNoise, step: float) -> int:
 def cube_step(epsilon: float, people: int) -> float:
     """Return the grid's step: 2^-24 of the noise's least scale, and at most 1, in units of one person's change."""
     return min(1.0, step_for(1 / epsilon, 24, magnitude=people))
+
+
+@dataclass(frozen=True)
+class LowRankMechanism(Noisy):
+    """A mechanism of noise from one cube on N0 and common sums, and from another on each model's remainder."""
+
+    name: str = "low-rank"
+    title: str = "noise from two cubes"
+    guarantee: Guarantee = "pure"
+
+    def noisy(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
+        """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
+
+        def buy(purchase: CountPurchase) -> NoisyCounts:
+            step = cube_step(epsilon, purchase.n)
+            split = best_split(purchase.stratum.inside, epsilon, step, size_known=purchase.known)
+            measured = split.common, split.own_steps
+            common, own = (question.sums_of_steps(purchase.stratum, [rows]) * step for rows in measured)
+            if not purchase.known:
+                common = np.append(float(purchase.n0), common)
+            law, own_law = (drawn_law(each.scale, each.sides, step) for each in (split.law, split.own_law))
+            if len(common):
+                common = noise.cube(common, law.scale, step)
+            if len(own):
+                own = noise.cube(own, own_law.scale, step)
+            size = None if purchase.known else float(common[0])
+            shared = common if purchase.known else common[1:]
+            return NoisyCounts(
+                size,
+                law,
+                split.own.sums(own) + split.weights @ shared,
+                own_law,
+                purchase.n * split.rounded,
+                split.own.centres,
+                split.own.halves,
+                shared=not purchase.known,
+                common=Common(law, split.weights),
+            )
+
+        return answer(question, facts, buy, shrinks=False, gaussian=False)
+
+
+def answering(mechanism: Mechanism, metric: str, exposed: int, models: int, epsilon: float, limit: Limit) -> Mechanism:
+    """Return the mechanism that answers such a batch instead: `cube`, or `counts` for itself or within a limit.
+
+    `exposed` is as in `fairwall.laws.privacy.exposure.revealed`.
+    """
+    if mechanism.name == CountsMechanism.name:
+        return CountsMechanism()
+    names = CubeMechanism.name, CountsMechanism.name
+    return BY_SUMS[within(names, metric, exposed, models, epsilon, 0.0, limit)[0]]
+
+
+BY_SUMS: Mapping[str, Mechanism] = {each.name: each for each in (CubeMechanism(), CountsMechanism())}
+"""Mechanisms that answer from sums alone."""

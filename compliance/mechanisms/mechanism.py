@@ -1,4 +1,7 @@
-"""The interface of a mechanism: its refusals, its price, and its answers."""
+"""The interface of a mechanism, with its refusals, price and answers, and the wrapper of plug-in mechanisms.
+
+The promises of a plug-in are not proved here, and each of its answers is checked before it leaves.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,14 @@ from compliance.ledger.accountant import Loss
 from compliance.noise.sampling import Noise
 from compliance.records.metrics import MetricSums, gaps
 from compliance.records.people import Records
-from fairwall.laws.alternatives import Candidates
-from fairwall.laws.batch import AskedBatch, Stratum
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import NoiseDistribution
-from fairwall.laws.quantiles import noise_reach
-from fairwall.laws.sensitivity import LabelGroupCounts, Sensitivities, sensitivities
+from fairwall.laws.choice.public_batch import AskedBatch, Stratum
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.metrics.sensitivity import LabelGroupCounts, Sensitivities, sensitivities
+from fairwall.laws.noise.distributions import NoiseDistribution
+from fairwall.laws.noise.quantiles import noise_reach
+from fairwall.laws.studies.alternatives import Candidates
+from fairwall.plugins import Plugin
 
 Facts: TypeAlias = Mapping[str, NDArray[Any]]
 """Numbers that an account has bought and may use again free, by name. Names, types and shapes are public."""
@@ -46,7 +50,7 @@ class BatchQuestion:
     ----------
     metric : a key of `compliance.records.metrics.METRICS` that the records are audited for.
     predictions : shape (m, n), m at least 1: each model's prediction for everybody, in [0, 1], see
-        `fairwall.laws.values.Values`. Public to the developer.
+        `fairwall.laws.metrics.values.Values`. Public to the developer.
     records : secret.
     stands_for : number of people that each simulated person stands for.
     candidates : of a search for the least gap, if the models are candidates. Public.
@@ -132,8 +136,8 @@ class MechanismAnswer:
     values : the answers, shape (m,). Not bounded to the metric's range unless the mechanism says so.
     facts : bought with the answers: later batches of the account may use them free.
     low, high : guaranteed intervals, shape (m,): each holds the exact gap with a probability of at least
-        `fairwall.laws.quantiles.LEVEL`, whatever the protected attributes; computed from the release and public numbers
-        alone. May exceed the metric's range. None where not known.
+        `fairwall.laws.noise.quantiles.LEVEL`, whatever the protected attributes; computed from the release and public
+        numbers alone. May exceed the metric's range. None where not known.
     likely : intervals believed to hold the gaps with that probability, if not the guaranteed ones.
     joint : joint posterior of all gaps, if it tells more than the intervals do.
     """
@@ -291,3 +295,60 @@ def chosen(
 def candidates(mechanism: Mechanism, delta: float) -> tuple[Mechanism, ...]:
     """Return the mechanisms that may answer a batch at this delta."""
     return mechanism.candidates(delta) if isinstance(mechanism, Choosing) else (mechanism,)
+
+
+@dataclass(frozen=True, eq=False)
+class NotProved:
+    """A plug-in's mechanism. It may not answer free, nor choose other mechanisms. See `Mechanism`."""
+
+    plugin: Plugin
+    own: Mechanism
+
+    @property
+    def name(self) -> str:
+        """The plug-in's name."""
+        return self.plugin.name
+
+    @property
+    def title(self) -> str:
+        """The plug-in's title, marked as not proved here."""
+        return f"{self.own.title} (not proved here)"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The plug-in's promised guarantee."""
+        return self.own.guarantee
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
+        """Return why such a batch is not answered."""
+        return self.plugin.call(self.own.refuses, metric, epsilon, delta)
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return the plug-in's price of a batch, which must be a `Loss`."""
+        loss = self.plugin.call(self.own.cost, epsilon, delta)
+        self.plugin.require(isinstance(loss, Loss), "its cost is no Loss")
+        return loss
+
+    def release(
+        self, question: BatchQuestion, facts: Facts, epsilon: float, delta: float, noise: Noise
+    ) -> MechanismAnswer:
+        """Return the plug-in's answers, which must be one finite float64 a model."""
+        release = self.plugin.call(self.own.release, question, facts, epsilon, delta, noise)
+        self.plugin.require(isinstance(release, MechanismAnswer), "released no Release")
+        for what, values in (("answers", release.values), ("low", release.low), ("high", release.high)):
+            if values is None and what != "answers":
+                continue
+            found = np.asarray(values)
+            fits = found.dtype == np.float64 and found.shape == (question.queries,)
+            self.plugin.require(fits, f"its {what} are not one float64 for each of {question.queries} models")
+            self.plugin.require(np.isfinite(found).all(), f"its {what} are not finite")
+        return release
+
+
+def of_others(plugin: Plugin, mechanism: Mechanism) -> Mechanism:
+    """Wrap a plug-in's mechanism; refused if an attribute of `Mechanism` is missing or wrong."""
+    missing = [each for each in dir(Mechanism) if not each.startswith("_") and not hasattr(mechanism, each)]
+    plugin.require(not missing, f"is no mechanism: it has no {', '.join(missing)}")
+    plugin.require(getattr(mechanism, "name", None) == plugin.name, f"its mechanism is not named {plugin.name}")
+    plugin.require(mechanism.guarantee in ("pure", "approximate", "none"), "its guarantee is none that there is")
+    return NotProved(plugin, mechanism)

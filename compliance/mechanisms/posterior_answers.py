@@ -1,4 +1,4 @@
-"""Answers and intervals of a batch from noisy sums it shares, by the joint posterior (`fairwall.laws.posterior`).
+"""Answers and intervals of a batch from noisy sums it shares, by the joint posterior (`laws.choice.posterior`).
 
 **Intervals.** u, the sum over the disadvantaged beyond their share of the total, has the distance from the answer that
 `Posterior.within` gives: a mixture of the prior and of the sums without it. N0 has its own error: a gap is -u n / (N0
@@ -29,9 +29,9 @@ from compliance.intervals.inversion import combined, level_of_parts
 from compliance.mechanisms.counts import LEAST_SUM, consistent
 from compliance.mechanisms.mechanism import BatchQuestion, Joint, within_ends
 from compliance.records.metrics import MetricSums, gaps
-from fairwall.laws.batch import Stratum
-from fairwall.laws.metric import Metric, find_metric
-from fairwall.laws.posterior import NoisyObservations, Posterior, posterior
+from fairwall.laws.choice.posterior import NoisyObservations, Posterior, posterior
+from fairwall.laws.choice.public_batch import Stratum
+from fairwall.laws.metrics.metric import Metric, find_metric
 
 _WIDER_SUM = 1.15
 

@@ -31,11 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, with_interval
-from compliance.mechanisms.promise import Noisy, refuse_unbounded, refuse_without_delta
+from compliance.mechanisms.row_defaults import Noisy, refuse_unbounded, refuse_without_delta
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
-from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Laplace
-from fairwall.laws.proposal import MINORITY_SHARE, TEST_SHARE, proposed_bound, proposed_size, released_law
+from fairwall.laws.mechanisms.calibration import MINORITY_SHARE, TEST_SHARE, proposed_bound, proposed_size, released_law
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.noise.distributions import Laplace
 
 
 @dataclass(frozen=True)

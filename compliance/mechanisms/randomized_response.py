@@ -4,7 +4,7 @@ Every person's a is flipped with probability p = 1/(1 + e^epsilon), independentl
 metrics at once. Everything afterwards is a function of the noisy attributes and of public numbers, and free. A request
 at a larger epsilon than any before buys one more copy, drawn independently, and epsilons add up: the worst outcome of
 each copy is the worst of all together. Estimates combine the copies by each person's likelihood.
-`fairwall.laws.response` has the price and the estimates of sums over a group.
+`fairwall.laws.noise.randomized_response` has the price and the estimates of sums over a group.
 
 **Metrics** are ratios of such sums. They are consistent, with a bias of the order of the variance of the estimated
 group size over its square. Impossible sums and sizes (a group of less than one person, more people than there are, a
@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 
 from compliance.intervals.response import intervals
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, around, within_ends
-from compliance.mechanisms.promise import ByRecord, require_budget
+from compliance.mechanisms.row_defaults import ByRecord, require_budget
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.metrics import MetricSums, gaps
-from fairwall.laws.metric import find_metric
-from fairwall.laws.response import combined as combined_copies
-from fairwall.laws.response import response_estimates, turning_probability
-from fairwall.laws.values import AT_ONCE, part_values, sums_over
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.metrics.values import AT_ONCE, part_values, sums_over
+from fairwall.laws.noise.randomized_response import combined as combined_copies
+from fairwall.laws.noise.randomized_response import response_estimates, turning_probability
 
 ATTRIBUTES = "randomized-response.protected"
 """Name of the fact that holds everybody's attribute in each copy, shape (copies, n); (n,) in old ledgers."""

@@ -1,7 +1,8 @@
-"""The mechanism with the smallest median error, chosen from public numbers alone (`fairwall.laws.standings`).
+"""The mechanism with the smallest median error, chosen from public numbers alone (`fairwall.laws.choice.prediction`).
 
 **Twice.** First by numbers that are known before the batch; then, where that names a mechanism that adds noise to gaps,
-sums or attributes, once more by the batch's predictions, which are public to the developer (`fairwall.laws.choice`).
+sums or attributes, once more by the batch's predictions, which are public to the developer
+(`fairwall.laws.choice.choose`).
 
 **Randomized response** has the smallest error wherever epsilon is large, from 3 or so on for few people or many models,
 because it then flips few people's attributes: it publishes A. It costs what any other mechanism costs. A batch that
@@ -10,7 +11,7 @@ whatever would have been chosen for them. No free answer depends on the records.
 
 **The price** is that of the chosen mechanism, which is public: the ledger knows the multiplier of Gaussian noise, and a
 pure mechanism is charged no delta. Where `reveal_max` leaves less to choose from at a larger epsilon, a batch spends
-the smaller epsilon that answers it best, and is charged that (`fairwall.laws.choice.best_for`).
+the smaller epsilon that answers it best, and is charged that (`fairwall.laws.choice.choose.best_for`).
 """
 
 import math
@@ -21,20 +22,16 @@ from functools import cached_property
 import numpy as np
 
 from compliance.ledger.accountant import Loss
-from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.cells import CellsMechanism
-from compliance.mechanisms.counts import CountsMechanism
-from compliance.mechanisms.counts_gaussian import CountsGaussian
-from compliance.mechanisms.cube import CubeMechanism
-from compliance.mechanisms.gaussian import GaussianMechanism
-from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.low_rank import LowRankMechanism
+from compliance.mechanisms.counts import CountsGaussian, CountsMechanism
+from compliance.mechanisms.cube import CubeMechanism, LowRankMechanism
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Mechanism, MechanismAnswer, exactly
-from compliance.mechanisms.promise import ByRecord, require_answerable
+from compliance.mechanisms.noise_on_gaps import CauchyMechanism, GaussianMechanism, LaplaceMechanism
 from compliance.mechanisms.randomized_response import RandomizedResponse
+from compliance.mechanisms.row_defaults import ByRecord, require_answerable
 from compliance.noise.sampling import Noise
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.choice import (
+from fairwall.laws.choice.cell_purchases import bought_at
+from fairwall.laws.choice.choose import (
     CELLS,
     CELLS_FROM,
     Allowance,
@@ -44,11 +41,11 @@ from fairwall.laws.choice import (
     is_purely_noisy,
     is_told,
 )
-from fairwall.laws.exposure import NO_LIMIT, Limit, revealed
-from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.laws.purchases import bought_at
-from fairwall.laws.shares import DEFAULT_SHARES, Shares
-from fairwall.laws.standings import SHRUNK, Promise
+from fairwall.laws.choice.prediction import SHRUNK, Promise
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
+from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES, Shares
+from fairwall.laws.privacy.exposure import NO_LIMIT, Limit, revealed
 
 _RESPONSE = RandomizedResponse()
 _CELLS = CellsMechanism()

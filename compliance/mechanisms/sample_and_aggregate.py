@@ -3,12 +3,13 @@ r"""Sample and aggregate (Nissim, Raskhodnikova, Smith, STOC 2007): the mean of 
 People are dealt into k blocks at random, without reading their attributes. One flip touches one block, whose gap moves
 by at most 1 (below), so that the mean over the blocks moves by at most 1/k, where the gap itself may move by 1/2 and
 more. For m models all means move at once: m/k in the L1 norm, and Laplace noise of scale m/(k epsilon) on each is pure
-epsilon (`fairwall.laws.aggregation`). The deal is independent of A, and the bound holds for every deal: it may be
-public.
+epsilon (`fairwall.laws.mechanisms.calibration`). The deal is independent of A, and the bound holds for every deal: it
+may be public.
 
 **A block's gap moves by at most 1.** A gap of a block that lacks a group is 0, the middle of the range. By
-`fairwall.laws.sensitivity` a gap of group means that may be empty moves by at most 1, so does the predictive parity
-gap. Equalized odds are two gaps, of which one flip touches one: both means get noise of that scale, for 1/k together.
+`fairwall.laws.metrics.sensitivity` a gap of group means that may be empty moves by at most 1, so does the predictive
+parity gap. Equalized odds are two gaps, of which one flip touches one: both means get noise of that scale, for 1/k
+together.
 
 **Absolute gaps** are taken last, from the noisy mean of the signed gaps: post-processing. The mean of the blocks'
 absolute gaps would be far too large, since small blocks have large gaps of both signs.
@@ -28,12 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
-from compliance.mechanisms.promise import ByRecord, require_answerable
+from compliance.mechanisms.row_defaults import ByRecord, require_answerable
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import MetricSums, gaps
-from fairwall.laws.aggregation import BLOCK_SIZE, aggregate_law, block_count
-from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Laplace
+from fairwall.laws.mechanisms.calibration import BLOCK_SIZE, aggregate_law, block_count
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.noise.distributions import Laplace
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.noise.geometric import geometric
-from fairwall.laws.commitment import name_and_nonce, noise_key
+from fairwall.laws.studies.commitment import name_and_nonce, noise_key
 
 STEPS_MAX = 2**53
 """The largest multiple of a step that is released; all integers up to here are float64 numbers."""
@@ -46,7 +46,7 @@ ROUNDING_STEPS = 2
 """Steps by which rounding to the grid may enlarge the distance of two neighbours, float64 errors included."""
 
 GAUSSIAN_FINENESS = 30
-"""Fineness of the grid for Gaussian noise, see `fairwall.laws.gaussian`."""
+"""Fineness of the grid for Gaussian noise, see `fairwall.laws.noise.gaussian`."""
 
 _TRIED, _RARE = 64, 60.0
 """Sizes of a staircase drawn at a time; and the distance from the least size, in scales, beyond which none is drawn."""
@@ -83,9 +83,9 @@ def noise_for(seed: bytes | None, request_id: str) -> Noise:
 
 
 def committed_noise(seed: bytes, request_id: str) -> Noise:
-    """Return one request's noise from a committed seed, with the ids as names: see `fairwall.laws.commitment`."""
+    """Return one request's noise from a committed seed, with the ids as names: see `laws.studies.commitment`."""
     # Imported here, so that a game's process does not wait for a library of ciphers.
-    from compliance.noise.keyed import KeyedBits
+    from compliance.noise.uniform_bits import KeyedBits
 
     return System(KeyedBits(noise_key(seed, *name_and_nonce(request_id))))
 
@@ -107,7 +107,7 @@ class Noise(Protocol):
         """Add Cauchy noise to values and round the sums to the grid."""
 
     def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
-        """Round values to the grid and add noise of `fairwall.laws.cube`: P(k steps) ~ exp(-max|k| step/scale).
+        """Round values to the grid and add noise of `laws.noise.linf_ball`: P(k steps) ~ exp(-max|k| step/scale).
 
         `values`: secret numbers, shape (size,), at least one. `scale`: at least 0; 0 only rounds. `step`: the grid's
         step, a power of two; at most scale/size, or draws take long. `least`: above 0 for a staircase: its least size
@@ -156,7 +156,7 @@ class Seeded:
         return np.asarray(drawn)
 
     def cubes(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
-        """Add a cube's noise to each row of values, shape (rows, size). See `fairwall.laws.cube` for the law."""
+        """Add a cube's noise to each row of values, shape (rows, size). See `fairwall.laws.noise.linf_ball`."""
         steps = np.rint(values / step)
         if scale == 0:
             return _on_grid(steps, step)
@@ -311,7 +311,7 @@ def _in_half_disk(at: int, per: int, denominator: int, bits: random.Random) -> i
 
 
 def _cube_size(rate: Fraction, sides: int, bits: random.Random, spacing: int = 1, least: int = 0) -> int:
-    """Draw T = least + k spacing with P(k) ~ e^(-rate k) (2T+1)^sides: see `fairwall.laws.cube`."""
+    """Draw T = least + k spacing with P(k) ~ e^(-rate k) (2T+1)^sides: see `fairwall.laws.noise.linf_ball`."""
     coin = max(2 * spacing, 2 * least + 1)
     # Few draws of a staircase are kept, so many are drawn at once.
     together = _TRIED if least else 1

@@ -28,11 +28,10 @@ from numpy.typing import NDArray
 
 from compliance.records.same_people import Traits, traits_by_ids
 from compliance.records.sums import GRID, TableSums
-from fairwall.errors import UserError
-from fairwall.rpc import work
+from fairwall.errors import DataError, UserError
+from fairwall.rpc import fair_use
 from fairwall.rpc.errors import Refusal
 from fairwall.tables.columns import no_column
-from fairwall.tables.errors import DataError
 from fairwall.tables.people import GROUPS, OUTCOMES
 from fairwall.tables.values import MOST_VALUES_LISTED, ColumnValues, several
 from fairwall.wire.v1 import error_pb2
@@ -119,7 +118,7 @@ class Engine:
 
     `connect`: opens the engine, an Ibis backend, for a query; raises `EngineError` if it is not there. `id`,
     `protected`, `label`: its columns. `advantaged`, `disadvantaged`, `positive`, `negative`: their values, see
-    `fairwall.tables.roles.Roles`. `missing`: texts that count as missing, besides those that always do.
+    `fairwall.tables.people.Roles`. `missing`: texts that count as missing, besides those that always do.
     """
 
     connect: Callable[[], AbstractContextManager[Any]] = field(repr=False)
@@ -187,7 +186,7 @@ class Engine:
         models. `hidden`: the columns that hold no predictions, whatever table they are in. `known`: the people when the
         service started.
         """
-        with work.waiting(), _ONE_AT_A_TIME, self.connect() as backend:
+        with fair_use.waiting(), _ONE_AT_A_TIME, self.connect() as backend:
             scores, people = _opened(backend, table), self._everybody(backend, known.spelt)
             names = tuple(models) or tuple(name for name in scores.columns if name != id_column)
             kinds = {name: scores[name].type() for name in scores.columns}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.probable import GRID
+from fairwall.laws.groups.proxy_attributes import GRID
 
 OTHER, UNKNOWN = "other", "unknown"
 """Values of an attribute that stand for every value that is not listed, and for none."""
@@ -29,8 +29,8 @@ class Attribute:
 class Probable:
     """An attribute that is known by probabilities, except in a golden sample.
 
-    `parts`: probabilities of the values, rounded (`fairwall.laws.probable.rounded`), shape (people, values). `golden`:
-    the people whose value is known, shape (people,): who they are is not protected.
+    `parts`: probabilities of the values, rounded (`fairwall.laws.groups.proxy_attributes.rounded`), shape (people,
+    values). `golden`: the people whose value is known, shape (people,): who they are is not protected.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Grouped:
         return np.asarray(np.ravel_multi_index([self.codes[place] for place in places], sizes)), math.prod(sizes)
 
     def products(self, by: tuple[str, ...], stratum: NDArray[np.intp], strata: int) -> tuple[NDArray[np.int64], ...]:
-        """Return sums by stratum of products of probabilities (`fairwall.laws.probable`), in their units.
+        """Return sums by stratum of products of probabilities (`laws.groups.proxy_attributes`), in their units.
 
         They are (others, golden), shapes (strata, other groups * pairs) and (strata, other groups * values^2).
 

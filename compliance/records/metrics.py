@@ -1,8 +1,8 @@
 """Fairness metrics as pure functions of group sums and counts; the attributes themselves never come here.
 
-`METRICS`, `stratum` and formulas are public (`fairwall.laws.metric`), and so are the sums and their order
-(`fairwall.laws.values`): a developer can replay an exact answer bit for bit. A mechanism that adds its noise to sums
-and counts gets every metric from them, with the same formulas.
+`METRICS`, `stratum` and formulas are public (`fairwall.laws.metrics.metric`), and so are the sums and their order
+(`fairwall.laws.metrics.values`): a developer can replay an exact answer bit for bit. A mechanism that adds its noise to
+sums and counts gets every metric from them, with the same formulas.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import METRICS, Metric, MetricSums, find_metric, stratum
+from fairwall.laws.metrics.metric import METRICS, Metric, MetricSums, find_metric, stratum
 
 __all__ = ["METRICS", "Metric", "MetricSums", "gaps", "stratum"]
 

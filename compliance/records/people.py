@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.records.metrics import MetricSums
-from fairwall.laws.metric import find_metric, stratum
-from fairwall.laws.sensitivity import least_stratum
-from fairwall.laws.values import Values, sums_over, values_of
+from fairwall.laws.metrics.metric import find_metric, stratum
+from fairwall.laws.metrics.sensitivity import least_stratum
+from fairwall.laws.metrics.values import Values, sums_over, values_of
 
 STRATUM_MIN = least_stratum(1)
 """Smallest stratum: with fewer people a flip has no neighbour with both groups, so no noise would protect anybody."""
@@ -123,10 +123,10 @@ class Records:
     def group_sums(self, metric: str, predictions: NDArray[Any]) -> tuple[MetricSums, ...]:
         """Return each model's sums over each group, for each of the metric's parts.
 
-        Sums are in the order that the protocol fixes, see :func:`fairwall.laws.values.sums_over`. ValueError for
-        predictions that must be 0 or 1 and are not, which depends on nothing protected.
+        Sums are in the order that the protocol fixes, see :func:`fairwall.laws.metrics.values.sums_over`. ValueError
+        for predictions that must be 0 or 1 and are not, which depends on nothing protected.
 
-        `predictions`: shape (models, people), see `fairwall.laws.values.Values`.
+        `predictions`: shape (models, people), see `fairwall.laws.metrics.values.Values`.
         """
         return tuple(self._add_up(members, values) for members, values in values_of(metric, predictions, self.labels))
 

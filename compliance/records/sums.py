@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.records.people import Records
-from fairwall.laws.cube import Coordinates
-from fairwall.laws.metric import MetricPart, find_metric
-from fairwall.laws.values import are_decisions
+from fairwall.laws.metrics.metric import MetricPart, find_metric
+from fairwall.laws.metrics.values import are_decisions
+from fairwall.laws.noise.linf_ball import Coordinates
 
 GRID = 2**24
 """Steps per unit: a score is rounded to a multiple of 1 / GRID."""
@@ -35,11 +35,11 @@ class StratumSums:
 
     @property
     def by_sums(self) -> bool:
-        """Whether coordinates follow from sums, see `fairwall.laws.batch.Stratum.by_sums`."""
+        """Whether coordinates follow from sums, see `fairwall.laws.choice.public_batch.Stratum.by_sums`."""
         return True
 
     def coordinates(self, step: float) -> Coordinates:
-        """Return the values as coordinates, see `fairwall.laws.cube.coordinates`: one for each model, from 0 to 1.
+        """Return the values as coordinates, see `laws.noise.linf_ball.coordinates`: one for each model, from 0 to 1.
 
         Scores were not rounded to whole steps before summing; sums are rounded instead. Of two sums that differ by less
         than 1/h - 1 steps the rounded ones differ by 1/h at most: scores are moved by (1 + 2h) times less.

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
-from fairwall.laws.ball import Ball
-from fairwall.laws.groups import noise_variance
+from fairwall.laws.groups.group_counts import noise_variance
+from fairwall.laws.noise.row_noise import Ball
 from fairwall.rpc.arrays import from_message
 
 EXACT = 1e-6

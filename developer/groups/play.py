@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.groups.decode import decode
-from developer.groups.searched import SearchBounds, found
-from developer.groups.subsets import SEARCHED, SUBSETS, SubsetPlan
+from developer.groups.subsets import SEARCHED, SUBSETS, SearchBounds, SubsetPlan, found
 from developer.service import Shelf
 from fairwall.client import by_group
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
 from fairwall.game.v1 import group_game_service_pb2 as wire
 from fairwall.game.v1.group_game_service_pb2_grpc import GroupGameServiceStub
-from fairwall.laws.decimals import part_of
+from fairwall.laws.privacy.amounts import part_of
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals, generator

@@ -32,7 +32,7 @@ from developer.reveal.decode.likelihood import counts_size, law_of
 from developer.reveal.decode.score import ratios
 from developer.reveal.strategies.strategy import PublicTerms
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.laws.counts import laplace_scales
+from fairwall.laws.noise.count_noise import laplace_scales
 
 ANSWERED_BY = ("laplace", "conceal", "cauchy", "counts")
 """The mechanisms whose answers are read here: their noise distribution needs no delta."""

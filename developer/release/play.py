@@ -21,9 +21,8 @@ from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1 import release_game_service_pb2 as release
 from fairwall.game.v1.release_game_service_pb2_grpc import ReleaseGameServiceStub
 from fairwall.laws.local import LOCAL_LAWS
-from fairwall.learning.boosting import Boosting
 from fairwall.learning.design import design
-from fairwall.learning.forest import Forest, to_array
+from fairwall.learning.forest import Boosting, Forest, to_array
 from fairwall.rpc.arrays import chunks_of, gathered, header_of, to_message
 from fairwall.rpc.turns import Seat, deals
 from fairwall.wire.metrics import name_of

@@ -22,7 +22,7 @@ from developer.release.mixture import from_mixture, tossed
 from developer.reveal.decode.likelihood import law_of
 from developer.reveal.strategies.strategy import PublicTerms
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.laws.counts import laplace_scales
+from fairwall.laws.noise.count_noise import laplace_scales
 
 _TRIED, _FINAL = 5_000, 10_000
 """People drawn, over all games together, to score a number of queries, and to compare the result with all queries."""

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.errors import UserError
-from fairwall.learning.boosting import Boosting
-from fairwall.learning.forest import Forest, from_array
+from fairwall.learning.forest import Boosting, Forest, from_array
 
 _INSTALL = "training tree ensembles needs LightGBM: pip install 'fairwall[release]'"
 

@@ -11,11 +11,11 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.base_model import accuracy
+from developer.reveal.logistic_models import accuracy
 from developer.reveal.strategies.sizes import group_sizes
 from developer.reveal.translation import Play
-from fairwall.laws.decimals import EXACT, at_most, written
-from fairwall.laws.mechanisms import MECHANISM_LAWS
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
+from fairwall.laws.privacy.amounts import EXACT, at_most, written
 from fairwall.wire.queries import Kind, request_id
 
 Ask = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.auditor import Ask, DealAuditor, Purse
-from developer.reveal.base_model import accuracy, cross_fitted, identity, logistic
 from developer.reveal.decode import DECODERS
 from developer.reveal.hidden import LOOKS, HiddenAudits
-from developer.reveal.public_predictor import log_likelihood_ratio
+from developer.reveal.logistic_models import accuracy, cross_fitted, identity, log_likelihood_ratio, logistic
 from developer.reveal.strategies import STRATEGIES, PublicTerms, Reveal, StrategyInputs
 from developer.reveal.translation import Play, plays
 from developer.service import Audited, ReleasedModel, Shelf
@@ -24,13 +23,13 @@ from fairwall.client.gaps import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
-from fairwall.laws.exposure import NO_LIMIT, Limit
-from fairwall.laws.metric import find_metric, strata_of
+from fairwall.laws.metrics.metric import find_metric, strata_of
+from fairwall.laws.privacy.exposure import NO_LIMIT, Limit
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, collect, deals, generator
 from fairwall.wire.metrics import name_of
-from fairwall.wire.precision import from_message
+from fairwall.wire.numbers import from_message
 from fairwall.wire.v1.array_pb2 import Array
 
 LOG = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ mean over the advantaged minus their mean over the disadvantaged. One `Play` is 
 stratum. The metric determines which predictions have this gap:
 
 * ``sp``, ``eo``, ``fpr`` and their absolute values: the weights themselves, in the metric's stratum.
-* ``oad``, ``abs_oad``: a person's averaged value is 1 - abs(y - h), see `fairwall.laws.metric`. The query is h = w
-  where
+* ``oad``, ``abs_oad``: a person's averaged value is 1 - abs(y - h), see `fairwall.laws.metrics.metric`. The query is h
+  = w where
   y = 1 and h = 1 - w where y = 0, so that w is averaged. There compliance takes 1 - (1 - w), which is w *bit for bit*
   exactly for whole multiples of 2^-53: a float 1 - w in (1/2, 1] is one, so no other w can come back; and of such a w
   both differences are floats. Weights are therefore rounded to 2^-53 first, on both sides of the label. Those of packed
@@ -49,8 +49,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import find_metric, stratum
-from fairwall.laws.precision import Precision
+from fairwall.laws.metrics.answer_precision import Precision
+from fairwall.laws.metrics.metric import find_metric, stratum
 
 UNIT = 2.0**-53
 """Weights that are whole multiples of this survive ``1 - (1 - w)`` bit for bit."""
@@ -64,7 +64,7 @@ class Play:
 
     Attributes
     ----------
-    metric : a key of `fairwall.laws.metric.METRICS`.
+    metric : a key of `fairwall.laws.metrics.metric.METRICS`.
     labels : (n,), the public labels, 0 or 1.
     reached : (n,), mask of the people whom the weights are about.
     absolute : whether gaps lack their sign.

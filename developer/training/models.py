@@ -17,7 +17,7 @@ from developer.training.model import Trained, TrainingBudget, TrainingPromise, T
 from developer.training.network import Network
 from developer.training.regression import Regression
 from fairwall.errors import UserError
-from fairwall.laws.gaussian import gaussian_epsilon
+from fairwall.laws.noise.gaussian import gaussian_epsilon
 from fairwall.learning.training import Recipe
 
 _PLAIN = Recipe(layers=(64, 32), steps=1500, batch_size=256, learning_rate=1e-3)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from developer.training.groups import GroupAccess, row_weights
 from developer.training.model import Trained, TrainingBudget, TrainingPromise, TrainingSet, TrainingStep
 from fairwall.errors import UserError
-from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
+from fairwall.laws.noise.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.learning.batches import OVERFLOW, Batches, Poisson, shuffled
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.penalty import WeightedRows

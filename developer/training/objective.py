@@ -26,7 +26,7 @@ s^2) + kappa, Z being standard normal. Where that exceeds epsilon for no Z below
 
     delta <= E[(1 - exp(epsilon - loss))_+] <= 2 delta_G(epsilon - kappa; s),
 
-twice the delta of Gaussian noise with multiplier s (`fairwall.laws.gaussian`): |Z| has two tails, Z has one. The
+twice the delta of Gaussian noise with multiplier s (`fairwall.laws.noise.gaussian`): |Z| has two tails, Z has one. The
 condition is z / s = epsilon - kappa - 1 / (2 s^2) >= 0.
 
 The guarantee is that of the exact minimum. Newton's method stops where the gradient is about as small as rounding
@@ -41,7 +41,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.noise.gaussian import gaussian_multiplier
 
 ROW_NORM = math.sqrt(2)
 """L: the largest norm of a row, scaled to the unit ball, with its 1 for the intercept."""

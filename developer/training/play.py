@@ -21,7 +21,7 @@ from fairwall.compliance.v1 import statistics_service_pb2 as wire
 from fairwall.compliance.v1.statistics_service_pb2_grpc import StatisticsServiceStub
 from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.game.v1.training_service_pb2_grpc import TrainingServiceStub
-from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.noise.gaussian import gaussian_multiplier
 from fairwall.rpc.arrays import chunks_of, from_message, header_of, to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals

@@ -30,7 +30,7 @@ from developer.training.groups import GroupAdder, exact_sums, means_of, require_
 from developer.training.model import Trained, TrainingBudget, TrainingPromise, TrainingSet, TrainingStep
 from developer.training.objective import ROW_NORM, exponential_vector, minimum, perturbation, ridge
 from fairwall.errors import UserError
-from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.noise.gaussian import gaussian_multiplier
 from fairwall.learning.ensemble import Ensemble, unit
 
 

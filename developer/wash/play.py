@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.auditor import DealAuditor, Purse
-from developer.reveal.logistic import Logistic, fit
+from developer.reveal.logistic_models import Logistic, fit
 from developer.reveal.play import no_query_guess
 from developer.reveal.strategies import STRATEGIES, PublicTerms, StrategyInputs
 from developer.reveal.translation import plays
 from developer.service import ReleasedModel, Shelf, within_reach
-from developer.wash import shown as washing
+from developer.wash import shown_decisions
 from fairwall.client.gaps import Audits, ask
 from fairwall.game.v1 import wash_service_pb2 as wire
 from fairwall.game.v1.wash_service_pb2_grpc import WashServiceStub
-from fairwall.laws.decimals import part_of
+from fairwall.laws.privacy.amounts import part_of
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals, generator
@@ -77,7 +77,7 @@ class _Proxy:
         usual = math.log(self.disadvantaged.sum() / (1 - self.disadvantaged).sum())
         grid, told = np.linspace(-1.0, 3.0, 401), self.log_odds(self.sample) - usual
         decided = model.log_odds(self.sample) + grid[:, None] * told > 0
-        gaps = washing.gap(decided.astype(np.float64), self.disadvantaged.astype(np.float64))
+        gaps = shown_decisions.gap(decided.astype(np.float64), self.disadvantaged.astype(np.float64))
         best = grid[int(np.argmin(np.abs(gaps)))]
         return np.asarray(model.log_odds(features) + best * (self.log_odds(features) - usual) > 0, np.uint8)
 
@@ -111,7 +111,7 @@ def _played(
     deployed = (scores >= 0.5).astype(np.uint8)
 
     def shown(bound: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        hand = washing.WashInputs(
+        hand = shown_decisions.WashInputs(
             deployed,
             scores,
             fair=lambda: proxy.fair(model, features),
@@ -120,7 +120,7 @@ def _played(
             bound=bound,
             rng=rng,
         )
-        return np.where(bound, deployed, washing.STRATEGIES[deal.strategy](hand))
+        return np.where(bound, deployed, shown_decisions.STRATEGIES[deal.strategy](hand))
 
     nobody, salt, committed = np.zeros(len(features), np.bool_), b"", b""
     decisions = shown(nobody)

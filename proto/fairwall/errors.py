@@ -46,3 +46,7 @@ class NotOneOf(ValueError):
 
 class RunFailed(Exception):
     """A run that broke off. Its text names the party at fault, with the end of that party's log; exit status 1."""
+
+
+class DataError(UserError):
+    """An error in a table or a request for it; the message is one line that says what would be right."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compliance.deployment.policy.schema import Policies
-from fairwall.laws.group_tables import UNDEFINED
+from fairwall.laws.groups.group_tables import UNDEFINED
 from fairwall.tables.values import is_unknown
 from sim.attestation import rates
 from sim.report.notation import MISSING, number, plural

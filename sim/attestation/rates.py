@@ -2,7 +2,7 @@
 
 The four-fifths rule and New York's Local Law 144 use, for each group, the number of people, the rate, and the impact
 ratio: the rate over that of the most favoured group. All is computed from the developer's answers
-(`fairwall.laws.group_tables`), with the noise counted.
+(`fairwall.laws.groups.group_tables`), with the noise counted.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
-from fairwall.laws.group_tables import UNDEFINED
-from fairwall.laws.quantiles import LEVEL
+from fairwall.laws.groups.group_tables import UNDEFINED
+from fairwall.laws.noise.quantiles import LEVEL
 from sim.attestation import figures
 from sim.report.notation import MISSING, number, plural
 from sim.report.page import PageSection

@@ -20,7 +20,7 @@ from compliance.answers.groups import METRIC as BY_GROUP
 from compliance.ledger.accountant import FREE, Budget, Loss
 from compliance.ledger.entries import LOST, BudgetRecord, LedgerEntry
 from compliance.ledger.place import Inspection
-from fairwall.laws.quantiles import LEVEL
+from fairwall.laws.noise.quantiles import LEVEL
 from sim.attestation.envelope import PREDICATE_TYPE, STATEMENT_TYPE
 from sim.attestation.rates import rates_of
 

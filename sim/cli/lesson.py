@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sim.cli.found import open_page, run_folder
+from sim.cli.common import open_page, run_folder
 
 
 def lesson(
@@ -22,7 +22,7 @@ def lesson(
 ) -> None:
     """Write a page for a class, to guess and see who is found out."""
     from fairwall.errors import UserError
-    from sim.games.reveal.report.lesson import lesson as page
+    from sim.games.reveal.lesson import lesson as page
     from sim.runs.side_by_side import played_in
     from sim.runs.trials import summarise
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairwall.plugins import installed
-from sim.cli.found import console
+from sim.cli.common import console
 
 if TYPE_CHECKING:
     from sim.scenarios.sweep import Sweep

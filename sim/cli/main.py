@@ -15,12 +15,12 @@ import typer
 import fairwall
 from fairwall.errors import RunFailed, UserError
 from sim.cli import deploy, papers, plan, results, test
+from sim.cli.common import BAD_INPUT, FAILED, INTERRUPTED, Interrupted
 from sim.cli.lesson import lesson
 from sim.cli.list import list_scenarios
 from sim.cli.replay import replay
 from sim.cli.report import report
 from sim.cli.run import run
-from sim.cli.status import BAD_INPUT, FAILED, INTERRUPTED, Interrupted
 from sim.cli.verify import verify
 from sim.cli.view import view
 

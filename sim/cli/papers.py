@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairwall.errors import UserError
-from sim.cli.found import console
-from sim.cli.status import FAILED, WIDTH
+from sim.cli.common import FAILED, WIDTH, console
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sim.papers.claim import ClaimTest, Paper, Prediction
-    from sim.papers.ledger import ClaimStatus
+    from sim.papers.claim_ledger import ClaimStatus
 
 app = typer.Typer(
     help="Tell whether papers agree with what is played.",
@@ -44,8 +43,7 @@ def listed(
     folder: _Folder = None,
 ) -> None:
     """List claims, and what became of each."""
-    from sim.papers.ledger import entries
-    from sim.papers.verdict import STATUSES
+    from sim.papers.claim_ledger import STATUSES, entries
 
     papers = _papers(folder)
     keys = [each.key for each in papers]
@@ -62,7 +60,7 @@ def listed(
         typer.echo(json.dumps({"claims": [_object(each) for each in found]}, allow_nan=False))
         return
     if page is not None:
-        from sim.papers.page import markdown
+        from sim.papers.claim_ledger import markdown
 
         _write(page, "--page", markdown(found))
         typer.echo(f"page: {page}")
@@ -85,7 +83,7 @@ def show(
 ) -> None:
     """Show how a claim is tested and what was measured."""
     from sim.papers.claim import find
-    from sim.papers.ledger import entries, entry
+    from sim.papers.claim_ledger import entries, entry
 
     papers = _papers(folder)
     if own := [paper for paper in papers if paper.key == name]:
@@ -100,7 +98,7 @@ def show(
 
 
 def _draw(entry: ClaimStatus, out: Path) -> None:
-    from sim.papers.ledger import function
+    from sim.papers.claim_ledger import function
     from sim.report.drawing import canvas_svg, on_axes
 
     if entry.claim.figure is None:
@@ -131,9 +129,9 @@ def run(
 
     Claims that are measured on the same trials are played once.
     """
-    from sim.papers import evidence, play
+    from sim.papers import claim_ledger, play
     from sim.papers.claim import find
-    from sim.papers.ledger import to_run
+    from sim.papers.claim_ledger import to_run
 
     papers = _papers(folder)
     found = [to_run(*find(papers, name)) for name in names]
@@ -159,7 +157,7 @@ def run(
                 with _progress(test, files) as update:
                     played[place] = play.measure(test, files, update)
             made = play.evidence(each.claim, played[place])
-        path = evidence.write(out or each.paper.evidence, made)
+        path = claim_ledger.write(out or each.paper.evidence, made)
         before = "" if each.evidence is None else f", recorded as {each.evidence.verdict}"
         typer.echo(f"{each.claim.id}: {made.verdict}{before}\nwritten: {path}")
 
@@ -167,7 +165,7 @@ def run(
 @app.command()
 def check(folder: _Folder = None) -> None:
     """Compute all verdicts again, and execute all checks. Status 1: one differs from what is recorded."""
-    from sim.papers.ledger import entries, faults
+    from sim.papers.claim_ledger import entries, faults
 
     papers = _papers(folder, needed=True)
     found = list(faults(papers))
@@ -228,7 +226,7 @@ def _progress(test: ClaimTest, files: Mapping[str, Path]) -> Iterator[Callable[[
         return
     from sim.cli.run import progress
     from sim.papers.play import scenario
-    from sim.runs.shard import WHOLE
+    from sim.runs.trials import WHOLE
 
     with progress(scenario(test, files), WHOLE, transient=True) as update:
         yield update
@@ -237,8 +235,7 @@ def _progress(test: ClaimTest, files: Mapping[str, Path]) -> Iterator[Callable[[
 def as_text(entry: ClaimStatus) -> str:
     """Return a claim laid out in 80 columns."""
     from sim.papers import play
-    from sim.papers.page import number, predicted
-    from sim.papers.verdict import MEANING, measured
+    from sim.papers.claim_ledger import MEANING, measured, number, predicted
 
     claim, found = entry.claim, entry.evidence
     rows = [("claim", claim.says), ("status", f"{entry.status}: {MEANING[entry.status]}")]
@@ -265,7 +262,7 @@ def as_text(entry: ClaimStatus) -> str:
 
 def counted(entries: Sequence[ClaimStatus]) -> str:
     """Return the number of claims with each status, in words."""
-    from sim.papers.verdict import STATUSES
+    from sim.papers.claim_ledger import STATUSES
 
     many = Counter(each.status for each in entries)
     return f"{len(entries)} claims: {', '.join(f'{many[each]} {each}' for each in STATUSES if many[each])}."

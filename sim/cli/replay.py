@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairwall.plugins import offer
-from sim.cli.found import console, run_folder
-from sim.cli.plugins import Plugins
-from sim.cli.status import FAILED, WIDTH
+from sim.cli.common import FAILED, WIDTH, Plugins, console, run_folder
 from sim.play.processes import NAMES
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairwall.plugins import offer
-from sim.cli.found import run_folder
-from sim.cli.plugins import Plugins
+from sim.cli.common import Plugins, run_folder
 from sim.cli.run import writable
 
 if TYPE_CHECKING:

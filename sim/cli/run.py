@@ -13,9 +13,7 @@ import typer
 
 from fairwall.errors import UserError
 from fairwall.plugins import offer
-from sim.cli.found import console, open_page
-from sim.cli.plugins import Plugins
-from sim.cli.status import FAILED, Interrupted
+from sim.cli.common import FAILED, Interrupted, Plugins, console, open_page
 from sim.play import processes
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
     from sim.play.runner import FinishedRun, Means
     from sim.runs.folder import RunFolder
-    from sim.runs.shard import Shard
+    from sim.runs.trials import Shard
     from sim.scenarios.sweep import Sweep
 
 
@@ -94,13 +92,13 @@ def run(
     ours = [party for party in named if party not in others and jobs == 1 and backend == "loky"]
     with processes.waiting(ours) as waiting:
         sweep = _read(scenario, overrides, force=force)
-        from sim.play import programs
+        from sim.play import launch
         from sim.play.jobs import Jobs
         from sim.play.runner import Means
         from sim.runs.folder import RunFolder, given_key
-        from sim.runs.shard import WHOLE, Shard
+        from sim.runs.trials import WHOLE, Shard
 
-        programs.check(sweep, others)
+        launch.check(sweep, others)
         part = WHOLE if shard is None else Shard.parse(shard)
         means = Means(others, waiting, Jobs(jobs, backend), part)
         means.jobs.require()

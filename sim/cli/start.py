@@ -3,14 +3,14 @@
 import sys
 from typing import NoReturn
 
-from fairwall.rpc import ending, kernels
+from fairwall.rpc import kernels, program
 
 _OURS = frozenset({"fairwall", "sim", "compliance", "developer", "adversary"})
 
 
 def main() -> NoReturn:
     """Run the command line, and end its process."""
-    ending.run(_main)
+    program.run(_main)
 
 
 def _main() -> None:

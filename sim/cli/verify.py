@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairwall.plugins import offer
-from sim.cli.found import run_folder
-from sim.cli.plugins import Plugins
-from sim.cli.status import FAILED, WIDTH
+from sim.cli.common import FAILED, WIDTH, Plugins, run_folder
 
 if TYPE_CHECKING:
     from sim.verify.finding import Verification

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from fairwall.plugins import offer
-from sim.cli.found import open_page, run_folder
-from sim.cli.plugins import Plugins
+from sim.cli.common import Plugins, open_page, run_folder
 from sim.play.processes import NAMES
 
 
@@ -67,7 +66,7 @@ def _one(
     from sim.replay.recorded import open_run as open_to_replay
     from sim.scenarios.sweep import shipped
     from sim.viewer.page import Other, open_run, page, sessions_in
-    from sim.viewer.sight import Sight
+    from sim.viewer.visibility import Sight
 
     with tempfile.TemporaryDirectory(prefix="fairwall-view-") as place:
         named = run in shipped() and not Path(run).is_dir()

@@ -1,25 +1,35 @@
-"""The kinds of steps that request audits. A step's keys are the fields of its class."""
+"""The kinds of steps that request audits, spend a share on them, and open their answers.
+
+A step's keys are the fields of its class.
+"""
 
 from __future__ import annotations
 
+import math
+import subprocess
+import sys
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
+from pydantic import Field
 
+from fairwall.client.kept import Kept, KeptError
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, Candidates
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.mechanisms import MECHANISM_LAWS
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS, NoiseInputs
+from fairwall.laws.noise.distributions import Gaussian
+from fairwall.laws.noise.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.rpc import arrays
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.v1.metric_pb2 import Metric
-from sim.conformance import calls, law, told
+from sim.conformance import answer_checks, calls, law
 from sim.conformance.calls import CallResult, ProtocolViolation
 from sim.conformance.promise import Array, answered_by, cdf, promise_of
 from sim.conformance.purchases import Predicted, SentRequest
+from sim.conformance.step_base import Predictions, Words
 from sim.conformance.target import DescribedDeployment
-from sim.conformance.vocabulary import Words
 from sim.conformance.world import CaseState, NotRun, Result
 
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
@@ -99,7 +109,9 @@ class Gaps(Predicted):
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
         models = len(request.predictions)
         gaps = _numbers(answer, "gaps", models)
-        ends = [(_numbers(answer, low, models), _numbers(answer, high, models)) for low, high in told.INTERVALS]
+        ends = [
+            (_numbers(answer, low, models), _numbers(answer, high, models)) for low, high in answer_checks.INTERVALS
+        ]
         self._check_probability(answer, models)
         metric, about = name_of(header.metric), self.about(world)
         self.check_rows(answer)
@@ -107,10 +119,10 @@ class Gaps(Predicted):
             raise ProtocolViolation(f"an answer is by the column {answer.by!r}, and {self.by!r} was asked for")
         if answer.nonce != self.nonce.encode():
             raise ProtocolViolation("an answer does not have its request's nonce")
-        told.require_written_down(gaps, about)
+        answer_checks.require_written_down(gaps, about)
         self._check_draws(answer, request.predictions, ends[1], metric, about.mechanism)
         for low, high in ends:
-            told.require_ends_written_down(low, high, about, metric)
+            answer_checks.require_ends_written_down(low, high, about, metric)
         if people is None:
             if self.expect.close or self.expect.noise:
                 raise NotRun("needs the table of the test set")
@@ -120,10 +132,12 @@ class Gaps(Predicted):
         if answer.epsilon_charged and (may_be := self.visible(metric, predictions)) is not None:
             searched = self.candidates is not None
             by = answered_by(about, people, metric, may_be, header.epsilon, searched=searched)
-            told.require_possible(gaps, ends, about, people, metric, may_be, by)
+            answer_checks.require_possible(gaps, ends, about, people, metric, may_be, by)
         for low, high in ends:
-            answers = told.AnswerFields(gaps, low, high, above)
-            told.require_recomputed(answers, about, people, metric, predictions, header.epsilon, self.threshold)
+            answers = answer_checks.AnswerFields(gaps, low, high, above)
+            answer_checks.require_recomputed(
+                answers, about, people, metric, predictions, header.epsilon, self.threshold
+            )
         exact = law.exact_gaps(people, metric, predictions)
         world.exact.extend(exact)
         noise: NDArray[np.float64] = gaps - exact
@@ -141,7 +155,7 @@ class Gaps(Predicted):
         return Result(seen, noise, exact, promised.uniform(gaps, exact, np.random.default_rng()))
 
     def _check_draws(
-        self, answer: Any, predictions: NDArray[Any], likely: told.Ends, metric: str, mechanism: str
+        self, answer: Any, predictions: NDArray[Any], likely: answer_checks.Ends, metric: str, mechanism: str
     ) -> None:
         """Demand joint draws of candidates' gaps, in the metric's range and, for a posterior, in likely intervals."""
         if answer.HasField("draws") != (self.candidates is not None):
@@ -202,5 +216,119 @@ class AuditStep(Gaps):
 
 def _numbers(answer: Any, field: str, models: int) -> NDArray[np.float64]:
     numbers = calls.numbers(getattr(answer, field), field, models, "model")
-    told.require_plain(field, numbers)
+    answer_checks.require_plain(field, numbers)
     return numbers
+
+
+_OFF = 1e-6
+"""Tolerance for float64 and for the rounding of reported budgets, relative to the share."""
+
+
+class SpentStep(Words):
+    """A step that requests equal batches until one is refused; after each, the rule decides the remaining budget.
+
+    The caller's share must be unspent. A batch at `first` may come before those at `epsilon`. At most `most` calls are
+    made; with `batches` that many are answered, because delta runs out, whatever epsilon would be left.
+
+    Each rule's epsilon is computed again here, in float64, from the table in docs/ledger.md.
+    """
+
+    do: Literal["spent"]
+    caller: str
+    epsilon: float
+    first: float | None = None
+    most: int = Field(default=200, ge=1)
+    batches: int | None = None
+
+    def run(self, world: CaseState) -> None:
+        """Spend the share, and check the remaining budget."""
+        about = world.about()
+        share = about.shares[world.subject.target.developer(self.caller)]
+        charged: list[float] = []
+        for number in range(self.most):
+            epsilon = self.first if number == 0 and self.first is not None else self.epsilon
+            left = share - _composed([*charged, epsilon], about)
+            step = AuditStep(do="audit", caller=self.caller, id=f"spent-{world.step}-{number}", epsilon=epsilon)
+            asked = step.asked(world)
+            seen = step.ask(world, asked)
+            if abs(left) <= _OFF * share:
+                raise ProtocolViolation("a case must not ask for a batch that fits within float64's errors alone")
+            fits = left > 0 and (self.batches is None or number < self.batches)
+            if seen.answered != fits or (not fits and seen.reason != "BUDGET_EXHAUSTED"):
+                how = f"{len(charged)} batches and one of epsilon {epsilon:,g} under {about.rule!r}"
+                raise ProtocolViolation(f"{how}: the last call {seen.text}, and {left:.6g} would be left")
+            if not fits:
+                return
+            charged.append(epsilon)
+            for stated in (seen.messages[0].epsilon_remaining, world.remaining(self.caller)):
+                if not -_OFF * share <= left - stated <= _OFF * share:
+                    raise ProtocolViolation(
+                        f"{stated!r} is stated to be left of {share:g}; by {about.rule!r} it is {left:.9g}"
+                    )
+        raise ProtocolViolation(f"{self.most} batches of epsilon {self.epsilon:,g} did not use up {share:g}")
+
+
+def _composed(charged: list[float], about: DescribedDeployment) -> float:
+    """Return the epsilon of a series of batches at the budget's delta."""
+    losses = [(epsilon, about.batch_delta) for epsilon in charged]
+    surely = math.inf if about.batch_delta else sum(charged)
+    match about.rule:
+        case "basic":
+            return sum(charged)
+        case "advanced":
+            squares = sum(epsilon * epsilon for epsilon in charged)
+            return min(surely, squares / 2 + math.sqrt(2 * math.log(2 / about.delta) * squares))
+        case "zcdp":
+            gaussian = _is_gaussian(about)
+            rho = sum(
+                1 / gaussian_multiplier(*loss) ** 2 / 2 if gaussian else loss[0] * math.tanh(loss[0] / 2)
+                for loss in losses
+            )
+            return min(surely, rho + 2 * math.sqrt(rho * math.log(1 / about.delta)))
+        case _:
+            squares = sum(1 / gaussian_multiplier(*loss) ** 2 for loss in losses)
+            return gaussian_epsilon(1 / math.sqrt(squares), about.delta)
+
+
+def _is_gaussian(about: DescribedDeployment) -> bool:
+    law_of_answers = MECHANISM_LAWS.get(about.mechanism)
+    if law_of_answers is None or law_of_answers.is_choice or not about.batch_delta:
+        return False
+    return isinstance(law_of_answers.error(NoiseInputs("sp", 2, 2, 1, 0.5, about.batch_delta)), Gaussian)
+
+
+class OpeningStep(Words):
+    """A step that requests batches, keeps requests and answers, and has a regulator open all that this case kept."""
+
+    do: Literal["opened"]
+
+    def run(self, world: CaseState) -> None:
+        """Request batches, and open them."""
+        if not world.subject.starts:
+            raise NotRun("needs a server that the tester starts, to open what it answered")
+        caller, about, terms = world.subject.target.developer("developer"), world.about(), world.terms("developer")
+        if not terms.answered:
+            raise ProtocolViolation(f"who asked for the terms {terms.text}")
+        folder = world.subject.place(world.deployment).parent / f"kept-{world.nonce}"
+        try:
+            kept = Kept.begin(folder, about.deal, caller, terms.messages[0].commitment)
+        except KeptError:
+            raise ProtocolViolation("what it commits to has changed") from None
+        world.open_account("developer", "")
+        for number, metric in enumerate(about.metrics):
+            own: dict[str, Any] = {"threshold": 0.1} if number % 2 else {"nonce": f"nonce {number}"}
+            own["predictions"] = Predictions(models=number + 1, random=number)
+            step = AuditStep(do="audit", id=f"{world.step}-{number}", metric=metric, **own)
+            asked = step.asked(world)
+            seen = step.ask(world, asked)
+            step.expect.check_end(seen)
+            step.check_answer(world, asked, seen)
+            gaps = np.asarray(arrays.from_message(seen.messages[0].gaps), np.float64)
+            kept.keep(asked.header, [asked.predictions], gaps)
+        if not (world.subject.shown(world.deployment) / "seal.key").exists():
+            raise NotRun("needs a server whose key and ledger `fairwall deploy open` reads")
+        policy = str(world.subject.policy(world.deployment))
+        asked_for = [sys.executable, "-m", "sim", "deploy", "open", str(folder), "--policy", policy]
+        done = subprocess.run(asked_for, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+        if done.returncode:
+            raise ProtocolViolation(f"a regulator finds: {' / '.join((done.stdout + done.stderr).splitlines())}")

@@ -13,8 +13,8 @@ from fairwall.compliance.v1 import group_service_pb2 as wire
 from sim.conformance import calls, group_law, law
 from sim.conformance.calls import CallResult, ProtocolViolation
 from sim.conformance.purchases import Predicted, SentRequest
+from sim.conformance.step_base import Expect, Words
 from sim.conformance.target import KnownGroups
-from sim.conformance.vocabulary import Expect, Words
 from sim.conformance.world import CaseState, NotRun, Result
 
 BY_GROUP = "/fairwall.compliance.v1.GroupService/ByGroup"

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health_pb2  # noqa: F401 - nor its methods without it
 from numpy.typing import NDArray
 
-from fairwall.rpc import access, arrays  # noqa: F401 - `access` so that the descriptor pool knows our methods
+from fairwall.rpc import arrays
 from fairwall.rpc.addresses import is_loopback
 from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
 from fairwall.rpc.identity import Credentials, server_name_of

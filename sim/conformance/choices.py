@@ -2,7 +2,7 @@ r"""The kinds of steps for mechanisms whose answers are not a gap plus noise: ch
 
 Each answer, or a number computed from answers, is mapped to a number that is uniform if the mechanism has its
 distribution, by a draw between P(less) and P(not more); then it is tested like all noise
-(`sim.conformance.dependence`).
+(`sim.conformance.independence_checks`).
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairwall.laws import posterior as joint
-from fairwall.laws.batch import AskedBatch
-from fairwall.laws.counts import gaussian_scales, laplace_scales
-from fairwall.laws.cube import coordinates, cube_scales, made_uniform
-from fairwall.laws.gaussian import gaussian_multiplier
-from fairwall.laws.low_rank import best_split
-from fairwall.laws.metric import find_metric, stratum
-from fairwall.laws.noise import Gaussian, Laplace
-from fairwall.laws.proposal import TEST_SHARE, proposed_size
-from fairwall.laws.purchases import CellPurchase, disadvantaged_among, merged, planned, seen_by
-from fairwall.laws.response import turning_probability
-from fairwall.laws.selection import sparse_vector, unsigned
-from fairwall.laws.sensitivity import global_sensitivity
-from fairwall.laws.values import part_values
+from fairwall.laws.choice import posterior as joint
+from fairwall.laws.choice.cell_purchases import CellPurchase, disadvantaged_among, merged, planned, seen_by
+from fairwall.laws.choice.low_rank import best_split
+from fairwall.laws.choice.public_batch import AskedBatch
+from fairwall.laws.mechanisms.calibration import TEST_SHARE, proposed_size
+from fairwall.laws.mechanisms.selection import sparse_vector, unsigned
+from fairwall.laws.metrics.metric import find_metric, stratum
+from fairwall.laws.metrics.sensitivity import global_sensitivity
+from fairwall.laws.metrics.values import part_values
+from fairwall.laws.noise.count_noise import gaussian_scales, laplace_scales
+from fairwall.laws.noise.distributions import Gaussian, Laplace
+from fairwall.laws.noise.gaussian import gaussian_multiplier
+from fairwall.laws.noise.linf_ball import coordinates, cube_scales, made_uniform
+from fairwall.laws.noise.randomized_response import turning_probability
 from fairwall.rpc import arrays
 from sim.conformance import bounds, law
 from sim.conformance.audits import AuditStep, Searched
 from sim.conformance.calls import CallResult, ProtocolViolation
-from sim.conformance.dependence import AnsweredBatch, require_nothing_depends
+from sim.conformance.independence_checks import AnsweredBatch, require_nothing_depends
 from sim.conformance.promise import Array, Known, cdf
 from sim.conformance.services import on
+from sim.conformance.step_base import Predictions, Words
 from sim.conformance.target import KnownPeople
 from sim.conformance.unseen_law import with_totals
-from sim.conformance.vocabulary import Predictions, Words
 from sim.conformance.world import PLACES, CaseState
 
 _THRESHOLD, _POSITIVES = 0.1, 3
@@ -159,7 +159,8 @@ class ChoiceStep(Words):
         rows[max(self.place, 0)] = 0.5
         accepted = math.exp(-self.epsilon / (2 * sensitivity)) if self.place >= 0 else 1.0
         others = self.models
-        # The fair model accepts for sure, and wins if it comes before all that would: see fairwall.laws.selection.
+        # The fair model accepts for sure, and wins if it comes before all that would: see
+        # fairwall.laws.mechanisms.selection.
         likely = (1 - (1 - accepted) ** others) / (others * accepted)
         watched, number = max(self.place, 0), 0
         chosen = np.empty(self.calls, np.int64)
@@ -479,7 +480,7 @@ _ANSWERS, _ALIKE = 1_000, 1e-7
 
 
 def _answer_of_cells(batch: AskedBatch, purchases: list[CellPurchase], least: int) -> float:
-    """Return the answer about the first model, for a metric of one stratum: see `fairwall.laws.posterior`."""
+    """Return the answer about the first model, for a metric of one stratum: see `fairwall.laws.choice.posterior`."""
     (stratum,) = batch.strata
     n, seen = stratum.people, seen_by(merged(purchases), stratum)
     size = float(np.clip(disadvantaged_among(purchases, stratum.members)[0], least, n - least))

@@ -13,11 +13,11 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from sim.conformance import clock, command, ids
+from sim.conformance import clock, command
 from sim.conformance.calls import ProtocolViolation
 from sim.conformance.command import Surroundings
-from sim.conformance.judge import Judge, OfferedTerms
-from sim.conformance.vocabulary import Words
+from sim.conformance.judge import MACHINE, USER, Judge, OfferedTerms, require_nameless, require_unguessable
+from sim.conformance.step_base import Words
 from sim.conformance.world import CaseState, NotRun
 
 _SECONDS = 120.0
@@ -102,21 +102,21 @@ class Clients(Words):
     def run(self, world: CaseState) -> None:
         """Start the client repeatedly, and test its ids."""
         found = [self._ids(world, Surroundings()) for _ in range(self.runs)]
-        ids.require_nameless(found, "a request id")
-        ids.require_unguessable([*found, *self._at_once(world)])
+        require_nameless(found, "a request id")
+        require_unguessable([*found, *self._at_once(world)])
 
     def _at_once(self, world: CaseState) -> list[str]:
         with tempfile.TemporaryDirectory(prefix="fairwall-conformance-") as folder:
             try:
-                inside = clock.surroundings(Path(folder), frozen=True, machine=ids.MACHINE)
+                inside = clock.surroundings(Path(folder), frozen=True, machine=MACHINE)
                 found = [self._ids(world, inside) for _ in range(self.runs)]
                 clock.require_asked(Path(folder))
             except NotRun:
                 return []
-        ids.require_unguessable(found)
+        require_unguessable(found)
         if any(all(process in each for each in found) for process in clock.process_names()):
             raise ProtocolViolation("a request id tells the number of its process")
-        ids.require_nameless(found, "a request id")
+        require_nameless(found, "a request id")
         return found
 
     def _ids(self, world: CaseState, inside: Surroundings) -> str:
@@ -126,7 +126,7 @@ class Clients(Words):
         return judge.heard[0].request_id
 
 
-_TOLD = {"USER": ids.USER, "LOGNAME": ids.USER, "HOSTNAME": ids.MACHINE}
+_TOLD = {"USER": USER, "LOGNAME": USER, "HOSTNAME": MACHINE}
 
 _HANDSHAKE = b"\x16\x03"
 _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from sim.conformance.command import Surroundings
-from sim.conformance.vocabulary import Words
+from sim.conformance.step_base import Words
 from sim.conformance.world import CaseState, NotRun
 
 _LAYOUT = struct.Struct("=4q")

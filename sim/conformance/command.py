@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from sim.conformance.errors import ConformanceError
+from sim.conformance.inputs import ConformanceError
 
 _SECONDS = 20.0
 _PAUSE = 0.02

@@ -23,7 +23,7 @@ from fairwall.game.v1 import referee_service_pb2 as referee
 from fairwall.game.v1 import reveal_service_pb2 as reveal
 from fairwall.rpc import arrays
 from sim.conformance.calls import ProtocolViolation
-from sim.conformance.vocabulary import Words
+from sim.conformance.step_base import Words
 from sim.conformance.world import CaseState, NotRun
 
 _REFEREE = "/fairwall.game.v1.RefereeService/"

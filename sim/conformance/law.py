@@ -15,8 +15,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Cauchy
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.noise.distributions import Cauchy
 from sim.conformance import bounds
 from sim.conformance.calls import ProtocolViolation
 from sim.conformance.promise import Array, Known, cdf, quantile

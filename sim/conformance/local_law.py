@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.noise import Laplace
+from fairwall.laws.noise.distributions import Laplace
 from sim.conformance import bounds
 from sim.conformance.calls import ProtocolViolation
-from sim.conformance.dependence import AnsweredBatch, require_nothing_depends
+from sim.conformance.independence_checks import AnsweredBatch, require_nothing_depends
 from sim.conformance.promise import Array, cdf
 
 _P = 1e-12

@@ -16,17 +16,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.batch import AskedBatch
-from fairwall.laws.bounding import metric_range, truncated_scale
-from fairwall.laws.choice import Allowance, best_for, best_for_search
-from fairwall.laws.exposure import Limit
-from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
-from fairwall.laws.metric import find_metric, stratum
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace
-from fairwall.laws.precision import Precision, spacing
-from fairwall.laws.sensitivity import global_sensitivity
-from fairwall.laws.shares import Shares
-from fairwall.laws.standings import SHRUNK
+from fairwall.laws.choice.choose import Allowance, best_for, best_for_search
+from fairwall.laws.choice.prediction import SHRUNK
+from fairwall.laws.choice.public_batch import AskedBatch
+from fairwall.laws.mechanisms.calibration import metric_range, truncated_scale
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS, NoiseInputs
+from fairwall.laws.metrics.answer_precision import Precision, spacing
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.metrics.metric import find_metric, stratum
+from fairwall.laws.metrics.sensitivity import global_sensitivity
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace
+from fairwall.laws.privacy.exposure import Limit
 from sim.conformance.target import DescribedDeployment, KnownPeople
 
 Array = NDArray[np.float64]

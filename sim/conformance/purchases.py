@@ -16,7 +16,7 @@ from fairwall.rpc import arrays
 from fairwall.wire.rows import digest_of, order_of
 from sim.conformance import calls, law
 from sim.conformance.calls import CallResult, ProtocolViolation
-from sim.conformance.vocabulary import CallerStep, Expect, Header, Number, Part, Predictions, stream_of
+from sim.conformance.step_base import CallerStep, Expect, Header, Number, Part, Predictions, stream_of
 from sim.conformance.world import Account, CaseState, NotRun, Result, lasting, require_served
 
 

@@ -13,8 +13,8 @@ from fairwall.rpc import arrays
 from sim.conformance import local_law
 from sim.conformance.calls import CallResult, ProtocolViolation
 from sim.conformance.purchases import PurchaseStep, SentRequest
+from sim.conformance.step_base import Expect, Words
 from sim.conformance.target import Releases
-from sim.conformance.vocabulary import Expect, Words
 from sim.conformance.world import Account, CaseState, NotRun, Result
 
 SANITISE = "/fairwall.compliance.v1.ReleaseService/Sanitise"

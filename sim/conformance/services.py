@@ -10,14 +10,14 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metrics.metric import METRICS
 from sim.conformance.audits import AuditStep, Gaps
 from sim.conformance.by_group import BY_GROUP, COUNTED_MIN, ByGroupStep, GroupTermsStep
 from sim.conformance.purchases import Predicted, PurchaseStep
 from sim.conformance.releases import ReleaseStep, ReleaseTermsStep
+from sim.conformance.step_base import Expect
 from sim.conformance.terms import TermsStep
 from sim.conformance.unseen import AuditSealed, AuditTable
-from sim.conformance.vocabulary import Expect
 from sim.conformance.world import PLACES, Service
 
 Bought: TypeAlias = Annotated[

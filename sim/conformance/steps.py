@@ -16,11 +16,8 @@ from fairwall.developer.v1.model_service_pb2 import PredictHeader, PredictReques
 from fairwall.rpc import arrays
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1.metric_pb2 import Metric
-from sim.conformance import calls, traces
-from sim.conformance.abandoned import Connections, GiveUp
-from sim.conformance.alike import Alike, Repeated
-from sim.conformance.altered import Altered
-from sim.conformance.audits import AuditStep
+from sim.conformance import calls, twins
+from sim.conformance.audits import AuditStep, OpeningStep, SpentStep
 from sim.conformance.by_group import ByGroupStep, GroupTermsStep
 from sim.conformance.calls import ProtocolViolation
 from sim.conformance.choices import (
@@ -38,22 +35,18 @@ from sim.conformance.choices import (
 from sim.conformance.client import Client, Clients
 from sim.conformance.clock import Balance, Clock
 from sim.conformance.deals import Deals
-from sim.conformance.disk import Anew, Disk, KilledAmid, LedgerStep, Remembers
-from sim.conformance.errors import ConformanceError
-from sim.conformance.held import Hold, LetGo
-from sim.conformance.opened import OpeningStep
-from sim.conformance.races import Race, Twins
+from sim.conformance.disk import Anew, Disk, KilledAmid, LedgerStep, Remembers, Synced
+from sim.conformance.inputs import ConformanceError
+from sim.conformance.open_calls import Connections, GiveUp, Hold, LetGo
 from sim.conformance.releases import ReleaseStep, ReleaseTermsStep
-from sim.conformance.rules import SpentStep
+from sim.conformance.repeated_calls import Alike, Altered, Race, Repeated, Twins
+from sim.conformance.step_base import CallerStep, Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.survey import Survey
-from sim.conformance.syncs import Synced
-from sim.conformance.terms import TermsStep
+from sim.conformance.terms import TermsStep, WorthStep
 from sim.conformance.twins import Timed, Written
 from sim.conformance.unseen import AuditSealed, AuditTable
 from sim.conformance.unseen_law import Widths
-from sim.conformance.vocabulary import CallerStep, Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import CaseState, NotRun
-from sim.conformance.worth import WorthStep
 
 PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 
@@ -337,7 +330,7 @@ class SilentLog(Words):
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts, to read its log")
         said = world.subject.log(world.deployment).encode()
-        if told := traces.told_by(said, world.people().protected, world.exact):
+        if told := twins.told_by(said, world.people().protected, world.exact):
             raise ProtocolViolation(f"the log tells {told}")
 
 

@@ -19,7 +19,7 @@ import tomli_w
 
 from sim.conformance import command
 from sim.conformance.command import BARE, Surroundings
-from sim.conformance.errors import ConformanceError
+from sim.conformance.inputs import ConformanceError
 from sim.conformance.target import Target
 
 _START_SECONDS = 300.0

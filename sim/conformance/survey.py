@@ -1,7 +1,7 @@
 """The kind of step that requests many unlike batches, and tests whether their noise depends on anything.
 
 Requests vary in everything at once: caller, metric, models, epsilon, kind of predictions, threshold, chunks,
-connection, deployment, restarts; see `sim.conformance.dependence`.
+connection, deployment, restarts; see `sim.conformance.independence_checks`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from fairwall.laws.metric import find_metric
+from fairwall.laws.metrics.metric import find_metric
 from fairwall.rpc import arrays
 from sim.conformance.audits import AuditStep
 from sim.conformance.by_group import ByGroupStep
-from sim.conformance.dependence import AnsweredBatch, require_nothing_depends
+from sim.conformance.independence_checks import AnsweredBatch, require_nothing_depends
 from sim.conformance.purchases import PurchaseStep
 from sim.conformance.services import on
-from sim.conformance.vocabulary import Number, Predictions, Words
+from sim.conformance.step_base import Number, Predictions, Words
 from sim.conformance.world import CaseState, NotRun
 
 _KINDS: dict[str, dict[str, Any]] = {

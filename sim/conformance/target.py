@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairwall import toml
-from fairwall.laws.precision import Precision
+from fairwall.laws.metrics.answer_precision import Precision
 from fairwall.rpc.identity import NAME, Credentials
 from fairwall.wire.rows import RowsError, ids_of
 from sim.conformance import certificates
-from sim.conformance.errors import ConformanceError
-from sim.conformance.files import read_text
+from sim.conformance.inputs import ConformanceError, read_text
 
 
 class _Section(BaseModel):

@@ -14,14 +14,14 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from fairwall.compliance.v1.audit_service_pb2 import AuditSealedHeader, AuditSealedRequest, AuditTableRequest
-from fairwall.laws.metric import find_metric
+from fairwall.laws.metrics.metric import find_metric
 from fairwall.wire.metrics import name_of
 from sim.conformance.audits import Gaps
 from sim.conformance.calls import ProtocolViolation
 from sim.conformance.promise import Array
 from sim.conformance.purchases import SentRequest
+from sim.conformance.step_base import stream_of
 from sim.conformance.target import DescribedDeployment
-from sim.conformance.vocabulary import stream_of
 from sim.conformance.world import SECONDS, CaseState, NotRun
 
 _NEAR = 1e-3

@@ -11,16 +11,16 @@ from typing import Literal
 
 import numpy as np
 
-from fairwall.laws.counts import laplace_scales
-from fairwall.laws.cube import cube_scales
-from fairwall.laws.noise import Gaussian
+from fairwall.laws.noise.count_noise import laplace_scales
+from fairwall.laws.noise.distributions import Gaussian
+from fairwall.laws.noise.linf_ball import cube_scales
 from fairwall.rpc import arrays
-from sim.conformance import told
+from sim.conformance import answer_checks
 from sim.conformance.audits import AuditStep
 from sim.conformance.calls import ProtocolViolation
 from sim.conformance.promise import Array, quantile
 from sim.conformance.services import on
-from sim.conformance.vocabulary import Words
+from sim.conformance.step_base import Words
 from sim.conformance.world import CaseState
 
 _BARE = 1e-12
@@ -63,7 +63,9 @@ class Widths(Words):
                 continue
             widths.append(float(high[0] - low[0]))
             law = Gaussian(widths[-1] / 2 / quantile(Gaussian(1.0), 0.05))
-            expected = told.probabilities((low + high) / 2, law, halves[np.newaxis], self.threshold, absolute=False)
+            expected = answer_checks.probabilities(
+                (low + high) / 2, law, halves[np.newaxis], self.threshold, absolute=False
+            )
             if not abs(above[0] - expected[0]) <= _SAME_PROBABILITY:
                 raise ProtocolViolation(
                     f"P(gap > threshold) is {above[0]:.6g}; the largest variance makes it {expected[0]:.6g}"

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
 from fairwall.compliance.v1.release_service_pb2 import GetReleaseTermsRequest
-from fairwall.laws.mechanisms import MECHANISM_LAWS
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
 from fairwall.rpc.identity import Credentials
 from sim.conformance import calls
 from sim.conformance.calls import CallResult, Metadata, ProtocolViolation
 from sim.conformance.certificates import LaxAuthority
-from sim.conformance.errors import ConformanceError
+from sim.conformance.inputs import ConformanceError
 from sim.conformance.subject import ServerUnderTest
 from sim.conformance.target import DescribedDeployment, KnownPeople
 

@@ -7,21 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairwall.errors import did_you_mean, nearest
+from fairwall.errors import DataError, did_you_mean, nearest
 from fairwall.plugins import Plugin, Registry
-from fairwall.tables.errors import DataError
 from fairwall.tables.people import check_roles
 from fairwall.tables.reading import header, read
-from sim.datasets.acs_coverage import ACS_COVERAGE
-from sim.datasets.acs_income import ACS_INCOME
-from sim.datasets.bias_in_bios import BIAS_IN_BIOS
 from sim.datasets.encoding import encode
-from sim.datasets.formats import Format
-from sim.datasets.lsac import LSAC
-from sim.datasets.roles import NamedRoles, own
+from sim.datasets.formats import ACS_COVERAGE, ACS_INCOME, BIAS_IN_BIOS, LSAC, UTKFACE, Format
 from sim.datasets.rows import EncodedRows
-from sim.datasets.shipped import SHIPPED
-from sim.datasets.utkface import UTKFACE
+from sim.datasets.shipped import SHIPPED, NamedRoles, own
 
 if TYPE_CHECKING:
     import pyarrow as pa

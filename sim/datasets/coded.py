@@ -6,7 +6,7 @@ source                      table
 ``adult-26k:PATH``          [LD]'s ``db_adult_processed_26k.csv``: income above 26,000 dollars, 45,849 rows of the
                             reconstructed Adult
 ``acs-coverage:PATH``       [LD]'s ``db_ACSCoverage.csv``, 98,739 rows: the file that ``acs-coverage:PATH`` also is
-                            as a table of features (`sim.datasets.acs_coverage`)
+                            as a table of features (`sim.datasets.formats`)
 ``lsac-coded:PATH``         [LD]'s ``db_LSAC.csv``, 20,427 rows; ``lsac:PATH`` is the raw file, with other rows
 ``adult-coded``             the shipped Adult, coded as the first of these
 any other path              a user's own table
@@ -29,12 +29,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.learning.boosting import Boosting
+from fairwall.errors import DataError
+from fairwall.learning.forest import Boosting
 from fairwall.tables.columns import Categories, TypedColumn, names_of
-from fairwall.tables.errors import DataError
-from fairwall.tables.people import LeftOut, check_roles, select
+from fairwall.tables.people import LeftOut, Roles, check_roles, select
 from fairwall.tables.reading import header, read
-from fairwall.tables.roles import Roles
 from sim.datasets.formats import needed
 from sim.datasets.shipped import ADULT
 

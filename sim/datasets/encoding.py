@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.errors import DataError
 from fairwall.tables.columns import Categories, TypedColumn
-from fairwall.tables.errors import DataError
-from fairwall.tables.people import select
-from fairwall.tables.roles import Roles
+from fairwall.tables.people import Roles, select
 from sim.datasets.rows import EncodedRows
 
 if TYPE_CHECKING:

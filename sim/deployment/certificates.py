@@ -5,8 +5,10 @@ The authority's key has its own folder. ``issued.pem`` has every certificate; th
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +21,33 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from compliance.ledger.head import sync_folder
 from fairwall.errors import UserError
 from fairwall.rpc.identity import NAME, Caller, Credentials, named
 from fairwall.rpc.revoked import read as read_list
-from sim.deployment.replacing import replace
 from sim.play.keys import RunAuthority
+
+
+def replace(path: Path, text: str) -> None:
+    """Write or replace a file, atomically and durably; a new one is for its owner alone from the beginning.
+
+    A replaced file keeps its mode, and its owner where the system allows: its reader, a service, may be another user.
+    """
+    path = path.resolve()  # a link to it stays one
+    aside = path.with_name(f"{path.name}.new")
+    aside.unlink(missing_ok=True)
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        if path.exists():
+            old = path.stat()
+            with contextlib.suppress(PermissionError):
+                os.fchown(file.fileno(), old.st_uid, old.st_gid)
+            os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+    sync_folder(path.parent)
+
 
 COMPLIANCE = "compliance"
 """The service's name, which no developer may have."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.mechanisms.recommended import Recommended
 from fairwall.errors import UserError
-from fairwall.laws.exposure import REVEAL_MAX, Limit, is_known, revealed
-from fairwall.laws.metric import find_metric
-from fairwall.laws.response import turning_probability
-from fairwall.laws.shares import Shares
-from fairwall.laws.standings import MIDPOINT, MechanismRank, choose, standings
+from fairwall.laws.choice.prediction import MIDPOINT, MechanismRank, choose, standings
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.noise.randomized_response import turning_probability
+from fairwall.laws.privacy.exposure import REVEAL_MAX, Limit, is_known, revealed
 
 
 class RecommendError(UserError):

@@ -1,10 +1,11 @@
-"""The referee of any game: it admits parties, deals to compliance, and takes its report. It scores nothing."""
+"""The referee's service, which deals to compliance, and the base class of the dealers to the other parties."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import grpc
 from numpy.typing import NDArray
@@ -16,9 +17,10 @@ from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import caller_of
 from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.metrics import number_of
-from fairwall.wire.precision import to_message
+from fairwall.wire.numbers import to_message
 from fairwall.wire.v1 import error_pb2
 from sim.games.cards import ComplianceCards, Deal, ReleaseCards, StatisticsCards, StudyCards
+from sim.games.game import Watch
 from sim.games.submissions import AuditReport, take_audit
 from sim.games.table import GameTable, Trial, TrialFailed
 from sim.scenarios.scenario import QUERIES_MAX
@@ -225,3 +227,65 @@ def terms_of(cards: ReleaseCards) -> game.ReleaseTerms:
         budget=cards.budget,
         queried=None if cards.queried is None else game.QueryTerms(**vars(cards.queried)),
     )
+
+
+T = TypeVar("T", bound=Trial)
+D = TypeVar("D")
+O = TypeVar("O")  # noqa: E741 - a game's outcome
+
+
+class TableDealer(Generic[T, D, O]):
+    """Base class of the games' dealers, which add their service's methods; `kind` is the class of their trials."""
+
+    kind: type[T]
+    serve: Callable[[Any, grpc.Server], None]
+
+    def __init__(self, table: GameTable) -> None:
+        self.table = table
+
+    def register(self, server: grpc.Server, watch: Watch) -> None:
+        """Register the game's service with a server."""
+        type(self).serve(watch(self), server)
+
+    def play(self, deal: D, seconds: float) -> O:
+        """Play one deal to its end, see `Dealer.play`."""
+        trial = self.kind(deal)  # type: ignore[arg-type]  # a trial of this kind has such a deal
+        self.table.play(trial, seconds)
+        return self.outcome(trial)
+
+    def outcome(self, trial: T) -> O:
+        """Return the outcome of a finished trial; TrialFailed if the parties' submissions contradict one another."""
+        raise NotImplementedError
+
+    @contextmanager
+    def turn(self, deal_id: str, ready: Callable[[T], bool]) -> Iterator[T]:
+        """Yield the trial that is being played, locked for changes; Refusal (out of turn) if it is not `ready`."""
+        with self.table.changing():
+            trial = self.table.playing(self.kind, deal_id)
+            if not ready(trial):
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            yield trial
+
+
+def deals(
+    response: Any, cards: Callable[[T], tuple[Any, Arrays]], ready: Callable[[T], bool]
+) -> Callable[[TableDealer[T, Any, Any], Any, grpc.ServicerContext], Iterator[Any]]:
+    """Return the service method that deals to a party once a trial is `ready`.
+
+    `cards` returns a trial's message and, by name, the arrays that follow it; the method adds their headers and the
+    deal's id.
+    """
+
+    def take(dealer: TableDealer[T, Any, Any], request: Any, _: grpc.ServicerContext) -> Iterator[Any]:
+        trial = dealer.table.take(dealer.kind, request.after_deal_id, ready)
+        if not isinstance(trial, dealer.kind):
+            yield response(turn=trial)
+            return
+        deal, arrays = cards(trial)
+        deal.deal_id = trial.deal.deal_id
+        for name, array in arrays.items():
+            getattr(deal, name).CopyFrom(header_of(array))
+        yield response(deal=deal)
+        yield from in_chunks(response, arrays)
+
+    return take

@@ -9,11 +9,11 @@ from typing import Any
 from rich.console import Group
 
 from fairwall.laws.local import CLEAN
+from sim.games.release import studied
 from sim.games.release.questions import answers
-from sim.games.release.report import studied
-from sim.games.release.report.studied import RULES, Told
 from sim.games.release.scenario import CONTROLS, ReleaseDeveloper, ReleaseScenario
 from sim.games.release.seeds import METRICS, Figures
+from sim.games.release.studied import RULES, Told
 from sim.papers.compare import BARS, REPRODUCTION_CELLS, REPRODUCTION_SEEDS, ROUNDING, CellComparison, Held
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Sheet
@@ -66,7 +66,7 @@ def _told(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held) -> Told:
 def page(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, file: str) -> Page:
     """Return a page on how the runs of these sweeps agree with the published figures of a file."""
     # Imported here: matplotlib takes as long to import as everything else.
-    from sim.games.release.report.figures import draw
+    from sim.games.release.figures import draw
 
     data = list(dict.fromkeys(cell.data for cell in held.theirs))
     trees = dict.fromkeys(str(sweep.scenario.developer.trees or "as published") for sweep in sweeps)

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import fairwall
 from fairwall.errors import UserError
-from sim.papers import evidence as kept
+from sim.papers import claim_ledger
 from sim.papers.claim import ClaimTest, PaperClaim
-from sim.papers.evidence import ClaimEvidence
-from sim.papers.ledger import ClaimStatus, function
+from sim.papers.claim_ledger import ClaimEvidence, ClaimStatus, function, verdict
 from sim.papers.values import ValueRefused
-from sim.papers.verdict import verdict
 from sim.report.notation import plural
 
 if TYPE_CHECKING:
@@ -71,7 +69,7 @@ def measure(test: ClaimTest, files: Files, on_progress: Callable[[int], None] = 
     """Play a test's scenario, or read its table; UserError if a file is missing or unreadable, or a run's error."""
     require(test, files)
     began = time.monotonic()
-    data = {name: kept.file_digest(files[name]) for name in test.data}
+    data = {name: claim_ledger.file_digest(files[name]) for name in test.data}
     source: dict[str, Any]
     if test.play is not None:
         sweep = scenario(test, files)
@@ -97,7 +95,7 @@ def evidence(claim: PaperClaim, measured: Measured) -> ClaimEvidence:
         raise UserError(f"claim {claim.id}: {error}") from None
     return ClaimEvidence(
         claim.id,
-        kept.digest_of(test),
+        claim_ledger.digest_of(test),
         verdict(test, values),
         fairwall.__version__,
         measured.source,
@@ -116,11 +114,11 @@ def checked(claim: PaperClaim, files: Files) -> ClaimEvidence:
     found = function(test.check)(*(files[name] for name in test.data))
     return ClaimEvidence(
         claim.id,
-        kept.digest_of(test),
+        claim_ledger.digest_of(test),
         verdict(test, (), found.counterexample),
         fairwall.__version__,
         {"check": test.check},
-        {name: kept.file_digest(files[name]) for name in test.data},
+        {name: claim_ledger.file_digest(files[name]) for name in test.data},
         round(time.monotonic() - began, 1),
         figures={key: _rounded(float(value)) for key, value in found.figures.items()},
         found=found.found,
@@ -162,7 +160,7 @@ def _shipped(sweep: Sweep) -> dict[str, str]:
 
     named = {getattr(getattr(cell.scenario, "data", None), "source", None) for cell in sweep.cells}
     named |= {getattr(getattr(cell.scenario, "groups", None), "source", None) for cell in sweep.cells}
-    return {name: kept.file_digest(SHIPPED[name].path) for name in sorted(SHIPPED) if name in named}
+    return {name: claim_ledger.file_digest(SHIPPED[name].path) for name in sorted(SHIPPED) if name in named}
 
 
 def _toml(value: Any, files: Files) -> str:

@@ -11,11 +11,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from fairwall.laws.response import turning_probability
-from fairwall.laws.standings import SHRUNK
+from fairwall.laws.choice.prediction import SHRUNK
+from fairwall.laws.noise.randomized_response import turning_probability
 from sim.planning.commands import Command, mechanism_run, plan, training_run
-from sim.planning.domains import Domain
-from sim.planning.practices import DATA, MECHANISMS, MODELS, PLAIN, PRACTICES, AdvisedPractice
+from sim.planning.practices import DATA, MECHANISMS, MODELS, PLAIN, PRACTICES, AdvisedPractice, Domain
 from sim.planning.situation import Situation
 
 SMALL_SHARE = 0.2

@@ -14,22 +14,27 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.bounding import bounded
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.exposure import Limit, is_known
-from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.laws.response import turning_probability
-from fairwall.laws.risk import aimed
-from fairwall.laws.risk import limit as most_named
-from fairwall.laws.sensitivity import LabelGroupCounts
-from fairwall.laws.standings import SHRUNK, choose
-from sim.planning.added import ADDED, added_noise
-from sim.planning.batch import PlannedBatch
-from sim.planning.counted import CountedGap, counted_noise
-from sim.planning.errors import PlanError
-from sim.planning.responded import RespondedGap
+from compliance.mechanisms.noise_on_gaps import bounded
+from compliance.mechanisms.recommended import Recommended
+from fairwall.laws.choice.prediction import SHRUNK, choose, standings
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
+from fairwall.laws.metrics.sensitivity import LabelGroupCounts
+from fairwall.laws.noise.randomized_response import turning_probability
+from fairwall.laws.privacy.exposure import NO_LIMIT, Limit, is_known, one_person, revealed
+from fairwall.laws.privacy.most_exposed import aimed
+from fairwall.laws.privacy.most_exposed import limit as most_named
+from sim.planning import PlanError
+from sim.planning.answer_laws import (
+    ADDED,
+    CountedGap,
+    PlannedBatch,
+    RespondedGap,
+    ShrunkGap,
+    added_noise,
+    counted_noise,
+)
 from sim.planning.search import first
-from sim.planning.shrunk import ShrunkGap
 from sim.planning.worst import Near, SampledGap, Worst, computed_at, drawn_at, least_computed, least_drawn
 
 LEVEL = 0.95
@@ -77,7 +82,7 @@ class AuditPlan:
     def person_risk(self) -> tuple[float | None, float]:
         """Share of a group named by an attack with the whole batch on one person, None if unknown; and its upper bound.
 
-        See `fairwall.laws.risk`: by public numbers alone, whatever the table's groups are.
+        See `fairwall.laws.privacy.most_exposed`: by public numbers alone, whatever the table's groups are.
         """
         batch, name = self.batch, self.batch.mechanism.removesuffix(SHRUNK)
         spent = batch.epsilon, batch.delta
@@ -301,3 +306,102 @@ def _reach(plain: PlannedBatch, within: float, first: Worst) -> float | None:
 def _fits(budget: float, epsilon: float) -> int:
     # As the ledger counts, with the decimals as written.
     return int(Decimal(repr(float(budget))) // Decimal(repr(float(epsilon))))
+
+
+EPSILONS = (
+    *(0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8),
+    *(1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0),
+)
+EPSILON, WITHIN = 0.5, 0.05
+"""Epsilon of the batch shown first, and the half-width where the search for `Plan.reach` starts, by default."""
+
+_STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+_APART = 1.34
+"""Largest ratio of two successive steps."""
+
+
+@dataclass(frozen=True)
+class Bought:
+    """The precision and disclosure of a batch at one epsilon.
+
+    ``reach`` is the half-width that 95% of answers keep whatever the true gap (`sim.planning.audit.AuditPlan.reach`);
+    ``median_error`` is None for a mechanism not ranked in `fairwall.laws.choice.prediction`; ``revealed`` is the
+    balanced accuracy of the best known attack, or None, and ``unlimited`` the same without the policy's ``reveal_max``;
+    ``one_person`` bounds how often an attack on one person is right (`fairwall.laws.privacy.exposure.one_person`).
+    """
+
+    epsilon: float
+    mechanism: str
+    reach: float | None
+    median_error: float | None
+    revealed: float | None
+    unlimited: float | None
+    one_person: float
+
+
+@dataclass(frozen=True)
+class EpsilonChoices:
+    """The epsilons to choose from, and the half-widths to choose them by, both ascending.
+
+    ``widths`` reach from below the least half-width of the grid to above its largest; ``start`` is the one shown first.
+
+    The half-width that answers keep for every true gap depends on the groups' sizes (`AuditPlan`). The median error and
+    what is revealed are computed from public numbers alone, as compliance tells them to developers.
+    """
+
+    batch: PlannedBatch
+    bought: Sequence[Bought]
+    widths: Sequence[float]
+    start: float
+
+    def least(self, width: float) -> int | None:
+        """Return the index of the smallest epsilon with at most this half-width, or None if the grid has none."""
+        return next((i for i, one in enumerate(self.bought) if one.reach is not None and one.reach <= width), None)
+
+
+def choices(
+    batch: PlannedBatch, within: float | None = None, progress: Callable[[float], None] = lambda _: None
+) -> EpsilonChoices:
+    """Return the choices of the grid and of the batch's own epsilon; PlanError as for `sim.planning.audit.make`.
+
+    ``within`` is the half-width shown first, None for the one that the batch reaches or comes closest to; ``progress``
+    is called with each epsilon computed.
+    """
+    bought = []
+    for answered, reach in reaches(batch, sorted({*EPSILONS, batch.epsilon}), within or WITHIN):
+        progress(answered.epsilon)
+        bought.append(_bought(batch, answered, reach))
+    low, high = metric_range(batch.metric)
+    reached = [one.reach for one in bought if one.reach is not None]
+    own = next((one.reach for one in bought if one.epsilon >= batch.epsilon and one.reach is not None), None)
+    start = within or own or min(reached, default=WITHIN)
+    return EpsilonChoices(batch, bought, _widths([*reached, start], high - low), start)
+
+
+def _bought(batch: PlannedBatch, answered: PlannedBatch, reach: float | None) -> Bought:
+    epsilon, delta = answered.epsilon, batch.delta
+    rows = standings(batch.metric, batch.people, batch.queries, epsilon, delta)
+    return Bought(
+        epsilon=epsilon,
+        mechanism=answered.mechanism,
+        reach=reach,
+        median_error=next((row.median_error for row in rows if row.name == answered.mechanism), None),
+        revealed=_revealed(batch, epsilon, batch.reveal_max),
+        unlimited=_revealed(batch, epsilon, NO_LIMIT.accuracy),
+        one_person=one_person(epsilon, delta),
+    )
+
+
+def _revealed(batch: PlannedBatch, epsilon: float, limit: float) -> float | None:
+    spent = batch.queries, epsilon, batch.delta
+    if batch.law.noise_on == "any":
+        return Recommended(reveal_max=limit).reveals(batch.metric, batch.people, *spent, exposed=batch.exposed)
+    return revealed(batch.mechanism, batch.metric, batch.exposed, *spent) if is_known(batch.mechanism) else None
+
+
+def _widths(widths: Sequence[float], most: float) -> list[float]:
+    """Return round half-widths from just below the least to just above the largest, and the last one."""
+    exponents = range(math.floor(math.log10(min(widths))) - 1, math.ceil(math.log10(max(widths))) + 1)
+    steps = [float(f"{step}e{exponent}") for exponent in exponents for step in _STEPS]
+    low, high = min(widths) / _APART, min(max(widths) * _APART, most)
+    return sorted({*(step for step in steps if low < step < high), widths[-1]})

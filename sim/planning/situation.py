@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairwall.laws.exposure import REVEAL_MAX
+from fairwall.laws.privacy.exposure import REVEAL_MAX
+from sim.planning.answer_laws import PlannedBatch
 from sim.planning.audit import AuditPlan, make
-from sim.planning.batch import PlannedBatch
 from sim.planning.rate_error import of_noise, of_sampling
 from sim.planning.table import ColumnNames, GroupTable, load
 

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fairwall.errors import did_you_mean, nearest
-from fairwall.laws.sensitivity import LabelGroupCounts
-from fairwall.tables.errors import DataError
-from fairwall.tables.people import check_roles, select
+from fairwall.errors import DataError, did_you_mean, nearest
+from fairwall.laws.metrics.sensitivity import LabelGroupCounts
+from fairwall.tables.people import Roles, check_roles, select
 from fairwall.tables.reading import header, read
-from fairwall.tables.roles import Roles
 from fairwall.tables.values import ColumnValues, is_unknown, meaning, several
 from sim import datasets
 from sim.datasets import SHIPPED, EncodedRows
-from sim.datasets.roles import NamedRoles
+from sim.datasets.shipped import NamedRoles
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from developer.training import Regression
 from fairwall.learning.ensemble import unit
 from sim.datasets.rows import EncodedRows
-from sim.planning.errors import PlanError
-from sim.planning.regressions import Design, Parts
+from sim.planning import PlanError
+from sim.planning.regressions import Design, Outcomes, Parts, free, outcomes, private
 from sim.planning.search import first
-from sim.planning.trainings import Outcomes, free, outcomes, private
 
 PARTS = 4
 """Number of parts of a table; each is held out once in a round."""

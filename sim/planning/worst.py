@@ -18,8 +18,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import Metric
-from sim.planning.errors import PlanError
+from fairwall.laws.metrics.metric import Metric
+from sim.planning import PlanError
 
 Array: TypeAlias = NDArray[np.float64]
 Sums: TypeAlias = tuple[Array, Array]

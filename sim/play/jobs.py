@@ -1,7 +1,7 @@
 """Sessions in parallel, each a process with its own three parties: through joblib, on this machine or a cluster.
 
 Every session takes the next free trial, so none waits for another at the end. Sessions communicate only through the
-run's folder (`sim.runs.tray`): a worker gets the folder's path, and reads the scenario and the run's key there.
+run's folder (`sim.runs.trial_queue`): a worker gets the folder's path, and reads the scenario and the run's key there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sim.play.faults import Injector
 from sim.play.launch import Start
 from sim.play.session import play_turns
 from sim.runs.folder import RunFolder
-from sim.runs.tray import Tray
+from sim.runs.trial_queue import Tray
 from sim.runs.trials import Turn, ranges, schedule
 from sim.scenarios.sweep import plugins_of
 

@@ -19,8 +19,7 @@ from sim.play.launch import Start
 from sim.play.processes import Waiting
 from sim.play.session import play_turns
 from sim.runs.folder import RunFolder
-from sim.runs.shard import WHOLE, Shard
-from sim.runs.trials import Lines, schedule
+from sim.runs.trials import WHOLE, Lines, Shard, schedule
 from sim.scenarios.sweep import Sweep
 
 

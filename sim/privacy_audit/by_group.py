@@ -19,15 +19,15 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.group_noise import balanced_noise, ball_noise
+from compliance.answers.group_rows import balanced_noise, ball_noise
 from compliance.answers.groups import released
 from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import BatchQuestion, Guarantee, MechanismAnswer
 from compliance.noise.sampling import Noise, Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.ball import Ball
-from fairwall.laws.groups import SUM_STEP, noise_rate
+from fairwall.laws.groups.group_counts import SUM_STEP, noise_rate
+from fairwall.laws.noise.row_noise import Ball
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.v1.array_pb2 import Array
 from sim.privacy_audit.recorded import NoiseRecorder

@@ -8,17 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Guarantee
-from compliance.mechanisms.not_proved import NotProved
-from compliance.mechanisms.pass_fail import PassFail
+from compliance.mechanisms.mechanism import Guarantee, NotProved
+from compliance.mechanisms.selection import PassFail
 from fairwall.errors import UserError
-from fairwall.laws.metric import find_metric
+from fairwall.laws.metrics.metric import find_metric
 from sim.privacy_audit import twins
 from sim.privacy_audit.by_group import group_counts
 from sim.privacy_audit.exact import LAWS, exact_loss
-from sim.privacy_audit.foreign import load
 from sim.privacy_audit.pairs import least_people
-from sim.privacy_audit.subject import AuditedSession, Batches
+from sim.privacy_audit.subject import AuditedSession, Batches, load
 
 Kind = Literal["mechanism", "broken twin", "sound sibling"]
 
@@ -31,8 +29,8 @@ class PrivacyAuditError(UserError):
 class Setting:
     """The question of a privacy audit: `n` people, and m = `queries` models in a batch.
 
-    `metric` is a key of `fairwall.laws.metric.METRICS`. A session asks for `batches` batches, each at epsilon and
-    delta.
+    `metric` is a key of `fairwall.laws.metrics.metric.METRICS`. A session asks for `batches` batches, each at epsilon
+    and delta.
     """
 
     metric: str = "sp"

@@ -1,7 +1,7 @@
 """Exact privacy losses, from the noise distribution instead of samples.
 
-`fairwall.laws.mechanisms` has an exact loss, or else the distribution of independent noise, from which the loss is
-found on a grid. Some mechanisms have neither: `propose-test-release` keeps its claim by a proof, and the loss of
+`fairwall.laws.mechanisms.table` has an exact loss, or else the distribution of independent noise, from which the loss
+is found on a grid. Some mechanisms have neither: `propose-test-release` keeps its claim by a proof, and the loss of
 `conceal-laplace` at a delta is not known, because its scale moves with the counts.
 """
 
@@ -15,11 +15,11 @@ from typing import TypeAlias
 import numpy as np
 
 from compliance.mechanisms.mechanism import Mechanism
-from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
-from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import NoiseDistribution
-from fairwall.laws.sensitivity import flip_sensitivity
-from fairwall.laws.standings import SHRUNK, choose
+from fairwall.laws.choice.prediction import SHRUNK, choose
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS, NoiseInputs
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.metrics.sensitivity import flip_sensitivity
+from fairwall.laws.noise.distributions import NoiseDistribution
 
 ExactLoss: TypeAlias = Callable[[NoiseInputs, int], float]
 """Loss of a batch, given the size of the whole data set: the least epsilon, at delta, against all neighbours."""

@@ -41,10 +41,10 @@ from numpy.typing import NDArray
 
 from compliance.ledger.accountant import FREE, Loss
 from compliance.mechanisms import mechanism as mechanism_module
-from compliance.mechanisms import promise
+from compliance.mechanisms import row_defaults
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, MechanismAnswer, Reusable
 from compliance.noise.sampling import Seeded
-from sim.privacy_audit import foreign, recorded
+from sim.privacy_audit import recorded, subject
 from sim.privacy_audit.pairs import NeighbourPair
 from sim.privacy_audit.recorded import NUMBERS, Choose, Coins, NoiseCall, NoiseRecorder, Place, costs, replayed, steered
 
@@ -334,7 +334,7 @@ def _is_own(file: str, folders: frozenset[Path]) -> bool:
     return path.parent in folders and path not in _AROUND
 
 
-_AROUND = {Path(str(each.__file__)).resolve() for each in (mechanism_module, promise, recorded, foreign)} | {
+_AROUND = {Path(str(each.__file__)).resolve() for each in (mechanism_module, row_defaults, recorded, subject)} | {
     Path(__file__)
 }
 """Files of the code around a mechanism's own."""

@@ -1,8 +1,8 @@
 """Pairs of neighbours to try a mechanism on, each with a question about them.
 
 Neighbours differ in one person's protected attribute, and no group of the metric's stratum is empty. The worst
-predictions come from the derivations in `fairwall.laws.sensitivity`: a person with prediction h leaves a group of s
-people, the others of which have mean y, for a group with mean x.
+predictions come from the derivations in `fairwall.laws.metrics.sensitivity`: a person with prediction h leaves a group
+of s people, the others of which have mean y, for a group with mean x.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.records.people import STRATUM_MIN, Records
-from fairwall.laws.metric import find_metric
+from fairwall.laws.metrics.metric import find_metric
 
 _RANDOM = 2
 

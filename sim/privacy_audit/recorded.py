@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.noise.sampling import STEPS_MAX, Noise
-from fairwall.laws.calibration import cauchy_loss
-from fairwall.laws.gaussian import gaussian_epsilon
+from fairwall.laws.mechanisms.calibration import cauchy_loss
+from fairwall.laws.noise.gaussian import gaussian_epsilon
 
 Place: TypeAlias = tuple[str, int]
 """A file name and a line number."""
@@ -252,7 +252,7 @@ def _logs(one: float, other: float) -> float:
 
 
 def _dilation(ratio: float, size: int, delta: float) -> float:
-    """Return the cost of Laplace noise of two scales: see `fairwall.laws.conceal_laplace`."""
+    """Return the cost of Laplace noise of two scales: see `fairwall.laws.mechanisms.calibration`."""
     if ratio == 1:
         return 0.0
     if not delta:

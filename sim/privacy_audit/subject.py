@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import BatchQuestion, Mechanism
-from fairwall.laws.mechanisms import NoiseInputs
+from compliance.ledger.accountant import Loss, pure
+from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Mechanism, MechanismAnswer
+from compliance.mechanisms.row_defaults import require_budget
+from compliance.noise.sampling import Noise
+from fairwall.laws.mechanisms.table import NoiseInputs
 from sim.privacy_audit.exact import ExactLoss, NoiseLaw, is_one_mean
-from sim.privacy_audit.sessions import releases
+from sim.privacy_audit.sessions import SessionNoise, releases
 
 
 class PrivacyClaim(NamedTuple):
@@ -103,3 +112,67 @@ class Batches:
         law = self.law(batch, question.records.people)
         density: NDArray[np.float64] = law.log_density(transcripts[:, : len(values)] - values).sum(axis=1)
         return density
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A function as a `Mechanism` that claims the requested epsilon and delta, for any metric.
+
+    It is called as ``function(predictions, labels, attributes, epsilon, noise)`` and returns one number per model; see
+    ``privacy-audit.md`` in `docs`.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    guarantee: Guarantee = "approximate"
+
+    @property
+    def title(self) -> str:
+        """See `Mechanism.title`."""
+        return self.name
+
+    def refuses(self, _metric: str, _epsilon: float, _delta: float) -> None:
+        """Return None: nothing is refused."""
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """See `Mechanism.cost`."""
+        require_budget(epsilon, delta)
+        return pure(epsilon, delta)
+
+    def release(
+        self, question: BatchQuestion, _facts: Facts, epsilon: float, _delta: float, noise: Noise
+    ) -> MechanismAnswer:
+        """Return the function's answers; raise ValueError unless they are one number per model."""
+        records = question.records
+        attributes = records.turned(np.zeros(records.people, np.bool_))
+        answered = self.function(question.predictions.copy(), records.labels.copy(), attributes, epsilon, noise)
+        values = np.asanyarray(answered, np.float64)
+        shape, due = values.shape, (question.queries,)
+        if shape != due and not (isinstance(values, SessionNoise) and shape[1:] == due):
+            raise ValueError(f"must answer with one number a model, shape {due}, not {shape}")
+        return MechanismAnswer(values)
+
+
+def load(target: str) -> Mechanism:
+    """Return the function, class (called without arguments) or `Mechanism` ``FILE.py:NAME`` or ``MODULE:NAME``."""
+    where, _, name = target.rpartition(":")
+    if where.endswith(".py") and not Path(where).is_file():
+        raise ValueError(f"{where}: no such file")
+    try:
+        found = getattr(_file(where) if where.endswith(".py") else importlib.import_module(where), name, None)
+        found = found() if isinstance(found, type) else found
+    except Exception as error:
+        raise ValueError(f"{target} cannot be loaded: {type(error).__name__}: {error}".splitlines()[0]) from error
+    if not callable(found) and not hasattr(found, "cost"):
+        raise ValueError(f"{where}: has no function or class {name!r}")
+    return cast(Mechanism, found) if hasattr(found, "cost") else Foreign(cast(Any, found), target)
+
+
+def _file(path: str) -> ModuleType:
+    name = f"audited_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(name, Path(path).resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 
 from compliance.ledger.accountant import Budget, Loss, pure
 from compliance.mechanisms.mechanism import BatchQuestion, Guarantee, Mechanism, MechanismAnswer
-from compliance.mechanisms.promise import require_budget
+from compliance.mechanisms.row_defaults import require_budget
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
-from fairwall.laws.calibration import (
+from fairwall.laws.mechanisms.calibration import (
     cauchy_loss,
     conceal_law,
     laplace_loss,
     printed_conceal_scale,
     printed_laplace_scale,
 )
-from fairwall.laws.mechanisms import NoiseInputs
-from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Cauchy, Laplace
-from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
-from fairwall.laws.values import sums_over
+from fairwall.laws.mechanisms.table import NoiseInputs
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.metrics.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
+from fairwall.laws.metrics.values import sums_over
+from fairwall.laws.noise.distributions import Cauchy, Laplace
 from sim.privacy_audit.exact import is_one_mean, neighbours
 from sim.privacy_audit.sessions import releases
 from sim.privacy_audit.subject import AuditedSession, Batches, PrivacyClaim

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairwall.laws.binomial import lower_limit, upper_limit
+from fairwall.laws.studies.binomial import lower_limit, upper_limit
 from sim.report.notation import MISSING
 
 FEWEST = 5

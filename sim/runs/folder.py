@@ -25,9 +25,8 @@ from fairwall.errors import UserError
 from fairwall.plugins import named_in, require
 from fairwall.tables.people import LeftOut
 from sim.games.cards import WRITTEN_DOWN
-from sim.runs.shard import WHOLE, Shard, ShardError
-from sim.runs.tray import Tray
-from sim.runs.trials import Lines, as_text, finished, summarise, whole_lines
+from sim.runs.trial_queue import Tray
+from sim.runs.trials import WHOLE, Lines, Shard, ShardError, as_text, finished, summarise, whole_lines
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Sweep, plugins_of
 from sim.transcripts import files

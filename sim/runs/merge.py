@@ -12,8 +12,7 @@ from fairwall.errors import UserError
 from fairwall.tables.people import LeftOut
 from sim.games import read
 from sim.runs.folder import RunFolder, difference, digests, identity, played
-from sim.runs.shard import Shard
-from sim.runs.trials import as_text, finished, ranges, read_trials, schedule
+from sim.runs.trials import Shard, as_text, finished, ranges, read_trials, schedule
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Sweep
 from sim.transcripts.files import FOLDER, paths

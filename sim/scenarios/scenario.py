@@ -8,17 +8,18 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.bounding import Bounding
-from fairwall.errors import NotOneOf
-from fairwall.laws.decimals import part_of
-from fairwall.laws.metric import key_of
-from fairwall.laws.precision import DECIMALS_MAX
+from compliance.mechanisms import MECHANISMS, find_mechanism
+from compliance.mechanisms.noise_on_gaps import Bounding, bounded
+from fairwall.errors import NotOneOf, did_you_mean, nearest
+from fairwall.laws.metrics.answer_precision import DECIMALS_MAX
+from fairwall.laws.metrics.metric import key_of
+from fairwall.laws.privacy.amounts import part_of
 from fairwall.plugins import Registry
+from fairwall.rpc.confine import LAYERS
 
 EPSILON_MIN = 1e-6
 """Smallest epsilon of a trial: each query gets a share, and compliance refuses shares below
-`fairwall.wire.limits.EPSILON_MIN`."""
+`fairwall.wire.numbers.EPSILON_MIN`."""
 
 QUERIES_MAX = 10_000
 """Most queries in a trial, unless there are more people."""
@@ -276,3 +277,36 @@ def as_values(scenario: Scenario) -> dict[str, Any]:
     """Return a scenario as plain values, as a TOML or JSON file holds them; unset keys are left out."""
     values: dict[str, Any] = scenario.model_dump(mode="json", exclude_none=True, by_alias=True)
     return values
+
+
+def common_problems(scenario: Scenario) -> Iterator[str]:
+    """Yield problems of a scenario of any game."""
+    for name in scenario.scenario.require:
+        if name not in LAYERS:
+            hint = did_you_mean(nearest(name, LAYERS))
+            yield f"scenario.require: must be among {', '.join(LAYERS)}, not {name!r}{hint}"
+    steps = scenario.steps()
+    for fault in scenario.faults.at if scenario.faults is not None else ():
+        if fault.step is not None and fault.step not in steps:
+            hint = did_you_mean(nearest(fault.step, steps))
+            yield f"faults.at: a trial of this scenario has the steps {', '.join(steps)}, not {fault.step!r}{hint}"
+
+
+def mechanism_problems(scenario: Scenario) -> Iterator[str]:
+    """Yield problems of the mechanism with the scenario's policy."""
+    compliance = scenario.compliance
+    name = compliance.mechanism
+    mechanism = find_mechanism(name)
+    if mechanism.guarantee == "none" and not math.isinf(scenario.epsilon):
+        yield f'compliance.epsilon: mechanism {name} adds no noise, so it must be "inf", not {compliance.epsilon:,g}'
+    if mechanism.guarantee != "none" and compliance.epsilon is None:
+        yield f'compliance.epsilon: is missing; mechanism {name} needs a positive number or "inf"'
+    try:
+        refusal = bounded(mechanism, compliance.bounding).refuses(
+            compliance.metric, scenario.epsilon, scenario.batch_delta
+        )
+    except ValueError as error:
+        yield f"compliance.bounding: {error}"
+        return
+    if refusal is not None:
+        yield f"compliance.mechanism: {name} does not answer {compliance.metric}: {refusal}"

@@ -26,11 +26,18 @@ from typing_extensions import TypeVar
 
 from fairwall import toml
 from fairwall.errors import NotOneOf, UserError, did_you_mean, nearest
-from fairwall.laws.metric import NotAMetric
-from fairwall.laws.precision import DECIMALS_MAX
+from fairwall.laws.metrics.answer_precision import DECIMALS_MAX
+from fairwall.laws.metrics.metric import NotAMetric
 from fairwall.plugins import Plugin, in_use
-from sim.scenarios.checks import common_problems
-from sim.scenarios.scenario import FaultsSection, InjectedFault, Scenario, ScenarioKeys, as_values, grids_of
+from sim.scenarios.scenario import (
+    FaultsSection,
+    InjectedFault,
+    Scenario,
+    ScenarioKeys,
+    as_values,
+    common_problems,
+    grids_of,
+)
 
 _NEVER_SWEPT = "scenario.secret"
 """The key that is the same for every cell of a run."""

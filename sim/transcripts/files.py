@@ -18,8 +18,8 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from fairwall.rpc import access  # noqa: F401 - only loaded parts of the protocol can be decoded
+from fairwall.rpc.chunks import read_varint
 from fairwall.rpc.recorder import DIGEST_TAG, FIRST, FORMATS_READ, STORED_BYTES_MAX, message_type
-from fairwall.rpc.varint import read_varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from fairwall.transcript.v1.transcript_pb2 import DIRECTION_RECEIVED, DIRECTION_SENT, SIDE_CALLER
 from fairwall.wire.v1 import error_pb2

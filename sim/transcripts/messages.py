@@ -13,9 +13,9 @@ from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
 from fairwall.rpc.arrays import from_message, gathered
 from fairwall.rpc.turns import collect
 from fairwall.wire.queries import deal_of, trained_on
+from sim.transcripts.calls import KnownCall, known_calls
 from sim.transcripts.files import Transcript
 from sim.transcripts.methods import DEALS, SUBMISSIONS, TABLES, short
-from sim.transcripts.sides import KnownCall, known_calls
 
 _AUDITS = "/fairwall.compliance.v1.AuditService/"
 _AUDIT, _AUDIT_MODELS = f"{_AUDITS}Audit", f"{_AUDITS}AuditModels"

@@ -22,7 +22,7 @@ from compliance.games.overfit import rounds_of
 from compliance.ledger.accountant import FREE, Budget
 from compliance.records.metrics import gaps
 from compliance.records.people import Records
-from fairwall.laws.decimals import total
+from fairwall.laws.privacy.amounts import total
 from fairwall.learning.sealed import sealed_decisions
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import name_of

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from compliance.answers.audits import AuditCase
 from compliance.ledger.accountant import FREE, Loss
-from compliance.mechanisms.bounding import Bounded
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts, Mechanism, Reusable, chosen
+from compliance.mechanisms.noise_on_gaps import Bounded
 from compliance.noise.sampling import noise_for
 from fairwall.wire.metrics import name_of
 from sim.transcripts.messages import RecordedBatch

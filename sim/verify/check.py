@@ -16,15 +16,12 @@ from sim.transcripts.files import Transcript, paths, read
 from sim.transcripts.findings import UNFIT, Findings, Recomputed
 from sim.transcripts.messages import PlayedSession
 from sim.verify import audit_reports
-from sim.verify.allowed import forbidden
-from sim.verify.confinement import changed_confinement
-from sim.verify.counterparts import disagreements
+from sim.verify.call_checks import disagreements, forbidden
 from sim.verify.finding import NoRun, Verification, VerifyFinding
 from sim.verify.lines import read_lines
 from sim.verify.protected import ProtectedColumns
 from sim.verify.report_page import changed_page
-from sim.verify.run_files import broken_chains, changed_files
-from sim.verify.scenario_name import misnamed
+from sim.verify.run_files import broken_chains, changed_confinement, changed_files, misnamed
 from sim.verify.signature import wrong_signature
 
 

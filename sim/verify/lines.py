@@ -10,10 +10,9 @@ from typing import Any
 from fairwall.errors import UserError
 from sim.games import GAMES
 from sim.games import read as read_sweep
-from sim.games.recorded import NotRecorded
+from sim.games.submissions import NotRecorded
 from sim.runs.folder import RunFolder
-from sim.runs.shard import WHOLE, Shard
-from sim.runs.trials import alike, key_of, read_trials, schedule, trial_key, written
+from sim.runs.trials import WHOLE, Shard, alike, key_of, read_trials, schedule, trial_key, written
 from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.findings import UNFIT, Findings
 from sim.transcripts.messages import TrialMessages

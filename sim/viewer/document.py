@@ -7,13 +7,36 @@ program, by their digests. Data are in elements that no browser executes, and ar
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
 from html import escape
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import fairwall
 from sim.report.page import digest
-from sim.viewer.browser.bundle import program, style
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+)\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?function|const|let|class)", re.MULTILINE)
+
+
+def program() -> str:
+    """Return the program: every module once, after its imports. No two modules define the same name."""
+    sources = {path.name.removesuffix(".js"): path.read_text() for path in _here() if path.name.endswith(".js")}
+    order = TopologicalSorter({name: _IMPORT.findall(text) for name, text in sources.items()}).static_order()
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", sources[name])) for name in order)
+
+
+def style() -> str:
+    """Return the page's style sheet."""
+    (text,) = (path.read_text() for path in _here() if path.name == "style.css")
+    return text
+
+
+def _here() -> list[Traversable]:
+    return sorted(files("sim.viewer.browser").iterdir(), key=lambda path: path.name)
 
 
 def document(index: Mapping[str, Any], blocks: Sequence[str]) -> str:

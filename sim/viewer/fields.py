@@ -22,7 +22,7 @@ from fairwall.wire.v1.visibility_pb2 import VISIBILITY_UNSPECIFIED
 from sim.transcripts.boundary import label_of
 from sim.transcripts.captions import number
 from sim.viewer.blocks import Place
-from sim.viewer.sight import Omitted
+from sim.viewer.visibility import Omitted
 
 Listed = list[Any]
 """A field in the page's data: path, label, and value: a text, or a mapping with its properties."""

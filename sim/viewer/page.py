@@ -1,9 +1,10 @@
-"""The page of a run: its index, and blocks of messages."""
+"""The page of a run: its index with trials and findings, and blocks of messages."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,107 @@ from fairwall.errors import UserError
 from fairwall.rpc.identity import PARTIES
 from sim.games import GAMES
 from sim.games import read as read_sweep
+from sim.games.game import Line
 from sim.replay.differences import first_difference
 from sim.replay.recorded import Session
+from sim.report.columns import Measure
+from sim.report.notation import setting
+from sim.runs.trials import finished, read_trials, schedule
 from sim.scenarios.sweep import Sweep
 from sim.transcripts.boundary import CLEARANCE, level_name
 from sim.transcripts.captions import Caption, shared
-from sim.transcripts.files import Transcript, by_number, paths, read
-from sim.verify.finding import NoRun
+from sim.transcripts.captions import number as number_text
+from sim.transcripts.files import FOLDER, Transcript, by_number, paths, read
+from sim.verify.check import verify
+from sim.verify.finding import NoRun, VerifyFinding
 from sim.viewer.blocks import PAGE_BYTES_MAX, Blobs, Blocks
 from sim.viewer.document import document
-from sim.viewer.findings import checked
-from sim.viewer.reel import Places, Reel, Where, reels
-from sim.viewer.sight import ALL, Sight
-from sim.viewer.trials import cells_of, outcomes, record_of
+from sim.viewer.message_timeline import Places, Reel, Where, reels
+from sim.viewer.visibility import ALL, Sight
+
+_SHADES = 5
+"""Number of shades of an outcome; the page's style has a colour for each."""
+
+
+def cells_of(sweep: Sweep) -> list[str]:
+    """Return the names of cells: the swept values, or the scenario's name if there are none."""
+    return [
+        ", ".join(f"{key.rpartition('.')[2]} {_shown(value)}" for key, value in cell.swept.items())
+        or cell.scenario.scenario.name
+        for cell in sweep.cells
+    ]
+
+
+def _shown(value: Any) -> str:
+    return " and ".join(map(setting, value)) if isinstance(value, list | tuple) else setting(value)
+
+
+def outcomes(folder: Path, sweep: Sweep) -> dict[str, dict[str, Any]]:
+    """Return each trial's cell, number and outcome, by deal, and whether it was finished."""
+    lines = finished(sweep, read_trials(folder / "trials.jsonl"))
+    headline = GAMES[sweep.game].headline
+    cells = {id(cell): place for place, cell in enumerate(sweep.cells)}
+    return {
+        f"deal-{position}": {
+            "cell": cells[id(cell)],
+            "trial": trial,
+            "finished": position in lines,
+            **_outcome(headline, lines.get(position, ())),
+        }
+        for cell, trial, position in schedule(sweep)
+    }
+
+
+def _outcome(headline: Measure[Line] | None, lines: Sequence[Line]) -> dict[str, Any]:
+    """Return the largest of a trial's figures: a trial may have a line for each attack."""
+    if headline is None or headline.scale is None:
+        return {}
+    least, most = headline.scale
+    found = [line.get(headline.name) for line in lines]
+    values = [value for value in found if isinstance(value, int | float) and math.isfinite(value)]
+    if not values:
+        return {}
+    value = float(max(values))
+    share = (value - least) / (most - least)
+    return {"value": f"{number_text(value)}{headline.unit}", "step": min(max(int(_SHADES * share), 0), _SHADES - 1)}
+
+
+def record_of(scripts: Mapping[str, Any] | Session) -> list[str]:
+    """Return the gaps in a session's record: "open" if it breaks off, "digest only" if arrays lack bytes."""
+    known = []
+    if not all(script.is_whole for script in scripts.values()):
+        known.append("open")
+    if any(script.header is not None and script.header.record == "digest" for script in scripts.values()):
+        known.append("digest only")
+    return known
+
+
+_ENTRY = re.compile(rf"{FOLDER}/([\w-]+)/([\w-]+)\.bin entry (\d+)")
+_DEAL = re.compile(r"\bdeal-\d+\b")
+
+
+def checked(folder: Path, scripts: Sequence[Transcript], places: Places, trials: Mapping[str, str]) -> dict[str, Any]:
+    """Return a run's checks, except of its report, with each finding's message; ``trials`` has trial names by deal."""
+    found = verify(folder, scripts=scripts, page=False)
+    return {
+        "findings": [
+            {"check": one.check, "where": one.where, "text": one.text, "at": _at(one, places, trials)}
+            for one in found.findings
+        ],
+        "notes": [*found.notes, "not checked here: whether report.html is what would be written now"],
+        "messages": found.messages,
+        "columns": found.columns,
+    }
+
+
+def _at(finding: VerifyFinding, places: Places, trials: Mapping[str, str]) -> Where | None:
+    entry = _ENTRY.search(finding.where)
+    if entry is not None:
+        party, session, number = entry.groups()
+        return places.at(session, party, int(number))
+    deal = _DEAL.search(f"{finding.where} {finding.text}")
+    return Where(trials[deal.group()], 1) if deal is not None and deal.group() in trials else None
+
 
 _MESSAGES_BYTES_MAX = 12_000_000
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from compliance.answers import audit_service
 from compliance.ledger import Ledger, accountant
 from compliance.ledger.accountant import Budget, Rule
-from fairwall.laws.decimals import written
+from fairwall.laws.privacy.amounts import written
 from tests.broken import broken
 
 

@@ -13,8 +13,8 @@ from compliance.deployment import serve
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours, Rule
 from compliance.ledger.entries import Books, LedgerEntry
-from compliance.mechanisms.laplace import LaplaceMechanism
-from fairwall.rpc import work
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
+from fairwall.rpc import fair_use
 from tests.broken import broken
 
 
@@ -96,7 +96,7 @@ def overspends_at_once():
 
     Books.affords = lambda *_: looked.fits
     Ledger.settle = settle
-    work.working = lambda _: contextlib.nullcontext()
+    fair_use.working = lambda _: contextlib.nullcontext()
 
 
 @broken("C404", "Keeps its ledger in memory: a restart gives everything back.")

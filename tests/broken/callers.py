@@ -5,7 +5,7 @@ from dataclasses import replace
 from compliance.answers import audit_service, group_service
 from compliance.answers.audits import AuditCase
 from fairwall.rpc import access, identity, server
-from fairwall.rpc.quota import Meter
+from fairwall.rpc.fair_use import Meter
 from tests.broken import broken
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import grpc
 
 from compliance.answers import audit_service
-from fairwall.rpc import server, uploads
+from fairwall.rpc import arrays, server
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from tests.broken import broken
@@ -145,7 +145,7 @@ def looks_after_the_first_message():
 
 @broken("C717", "Charges as soon as the last byte is there, whoever may still give the call up.")
 def charges_with_the_last_byte():
-    sound = uploads.array_after
+    sound = arrays.array_after
 
     def after(header, requests, part, *rest, **named):
         size = 1
@@ -163,7 +163,7 @@ def charges_with_the_last_byte():
 
         return sound(header, enough(), part, *rest, **named)
 
-    uploads.array_after = after
+    arrays.array_after = after
 
 
 @broken("C717", "Answers, and charges, a call that was cancelled after its last byte.")

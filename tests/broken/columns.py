@@ -11,8 +11,8 @@ from compliance.answers import audit_service, audits
 from compliance.answers.audits import AuditCase
 from compliance.deployment.policy import loading
 from compliance.mechanisms import cells
-from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import MechanismAnswer
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.noise.sampling import System, noise_for
 from compliance.records.people import Records
 from fairwall.rpc.errors import Refusal

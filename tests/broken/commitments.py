@@ -6,10 +6,10 @@ from dataclasses import replace
 from compliance.answers import audit_service
 from compliance.deployment import accounts
 from compliance.deployment.committed import Committed
-from compliance.noise.keyed import KeyedBits
 from compliance.noise.sampling import System
-from fairwall.laws import commitment
-from fairwall.laws.commitment import digest_of_seed, noise_key
+from compliance.noise.uniform_bits import KeyedBits
+from fairwall.laws.studies import commitment
+from fairwall.laws.studies.commitment import digest_of_seed, noise_key
 from tests.broken import broken
 
 

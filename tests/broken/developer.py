@@ -7,7 +7,7 @@ import numpy as np
 
 from developer import service
 from developer.service import ModelService
-from fairwall.rpc import access, arrays, identity, server, uploads
+from fairwall.rpc import access, arrays, identity, server
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import Caller
 from fairwall.wire.v1 import error_pb2
@@ -107,14 +107,14 @@ def scores_in_single_precision():
 
 @broken("D109", "Takes no features but of double precision.")
 def wants_double_precision():
-    sound = uploads.array_after
+    sound = arrays.array_after
 
     def after(header, *rest, **named):
         if header.element_type != 1:
             raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
         return sound(header, *rest, **named)
 
-    uploads.array_after = after
+    arrays.array_after = after
 
 
 @broken("D110", "Runs as many calls of a party as there are.")

@@ -7,8 +7,8 @@ import numpy as np
 from compliance.answers import audit_service, audits
 from compliance.mechanisms import mechanism
 from compliance.records import metrics
-from fairwall.laws import metric
-from fairwall.wire.precision import to_message
+from fairwall.laws.metrics import metric
+from fairwall.wire.numbers import to_message
 from tests.broken import broken
 
 

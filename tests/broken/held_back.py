@@ -19,12 +19,12 @@ from compliance.answers import audit_service
 from compliance.answers.audits import AuditCase
 from compliance.ledger import accountant
 from compliance.ledger.accountant import Rule
-from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import BatchQuestion
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.noise.sampling import Seeded, System, step_for
 from compliance.records.people import Records
 from fairwall.compliance.v1.audit_service_pb2 import AuditRequest
-from fairwall.rpc import identity, server, uploads
+from fairwall.rpc import arrays, identity, server
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
 from fairwall.wire.v1 import error_pb2
@@ -59,7 +59,7 @@ def ids_used_by_broken_calls():
     used = {}
 
     def audit(self, request_iterator, context):
-        header = uploads.header_of(request_iterator)
+        header = arrays.first_header(request_iterator)
 
         def again():
             yield AuditRequest(header=header)

@@ -8,12 +8,12 @@ from compliance.answers import audit_service
 from compliance.answers.audits import AuditCase
 from compliance.intervals import interval
 from compliance.intervals.interval import probabilities_above
-from compliance.mechanisms import laplace, mechanism
+from compliance.mechanisms import mechanism, noise_on_gaps
 from compliance.mechanisms.cells import CellsMechanism
-from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import BatchQuestion
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.mechanisms.randomized_response import RandomizedResponse
-from fairwall.laws.noise import Laplace
+from fairwall.laws.noise.distributions import Laplace
 from fairwall.rpc import arrays
 from tests.broken import broken
 
@@ -45,7 +45,9 @@ def intervals_around_the_truth():
 
 @broken("C506", "Tells intervals that hold the exact gap too rarely.")
 def narrow_intervals():
-    laplace.with_interval = lambda values, law, step: mechanism.with_interval(values, Laplace(law.scale * 0.8), step)
+    noise_on_gaps.with_interval = lambda values, law, step: mechanism.with_interval(
+        values, Laplace(law.scale * 0.8), step
+    )
 
 
 @broken("C220", "Tells narrower intervals where groups are even, since one person then moves less.")

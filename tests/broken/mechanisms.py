@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from compliance.mechanisms import cells, exponential, low_rank
+from compliance.mechanisms import cells, cube, selection
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, MechanismAnswer, exactly
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import System
 from compliance.records.people import Records
-from fairwall.laws.exposure import NO_LIMIT
+from fairwall.laws.privacy.exposure import NO_LIMIT
 from tests.broken import broken
 
 
@@ -21,10 +21,8 @@ def chooses_the_fairest():
 
 @broken("C541", "Chooses with twice the epsilon that was offered.")
 def chooses_with_twice_the_epsilon():
-    sound = exponential.permute_and_flip_exponents
-    exponential.permute_and_flip_exponents = lambda scores, sensitivity, epsilon: sound(
-        scores, sensitivity, 2 * epsilon
-    )
+    sound = selection.permute_and_flip_exponents
+    selection.permute_and_flip_exponents = lambda scores, sensitivity, epsilon: sound(scores, sensitivity, 2 * epsilon)
 
 
 @broken("C542", "Turns over the advantaged alone.")
@@ -76,13 +74,13 @@ def draws_a_cubes_sides_apart():
     "C549", "Draws the own sums' noise as if all of epsilon were theirs, though common sums have been bought of it."
 )
 def spends_all_of_epsilon_on_both_cubes():
-    sound = low_rank.best_split
+    sound = cube.best_split
 
     def split(values, epsilon, step, *, size_known):
         found = sound(values, epsilon, step, size_known=size_known)
         return replace(found, own_law=replace(found.own_law, scale=min(found.own_law.scale, 1 / epsilon)))
 
-    low_rank.best_split = split
+    cube.best_split = split
 
 
 @broken("C548", "Draws the noise on cells for 16 times the epsilon that it charges.")

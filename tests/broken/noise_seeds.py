@@ -9,7 +9,7 @@ import numpy as np
 
 from compliance.answers import audits
 from compliance.answers.audits import AuditCase
-from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.noise.sampling import Seeded, System
 from tests.broken import broken
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.noise.sampling import System, step_for
 from tests.broken import broken
 

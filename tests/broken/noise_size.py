@@ -6,9 +6,9 @@ import sys
 import numpy as np
 
 from compliance.answers import audit_service
-from compliance.mechanisms import bounding
-from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms import noise_on_gaps
 from compliance.mechanisms.mechanism import BatchQuestion, exactly
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.noise.sampling import System
 from tests.broken import broken
 
@@ -151,4 +151,4 @@ def conceals_by_local_sensitivity():
 
 @broken("C531", "Draws noise again until it fits, and takes that for free.")
 def truncates_for_free():
-    bounding.truncated_scale = lambda distance, _, step, epsilon: distance * step / epsilon
+    noise_on_gaps.truncated_scale = lambda distance, _, step, epsilon: distance * step / epsilon

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from compliance.answers.audits import AuditCase
 from compliance.answers.exposure import exposure_about
-from compliance.deployment import worth
+from compliance.deployment import answer_value
 from compliance.deployment.policy.schema import Policy
-from fairwall.laws.shares import Shares
+from fairwall.laws.metrics.group_size_range import Shares
 from tests.broken import broken
 
 
@@ -65,17 +65,17 @@ def risk_of_epsilon_alone():
 
 @broken("C527", "Leaves out of what attacks make of a budget that the same attributes are released besides.")
 def attacks_without_releases():
-    sound = worth._offers
+    sound = answer_value._offers
 
     def offers(policy, records):
         return [replace(each, released=0.0) for each in sound(policy, records)]
 
-    worth._offers = offers
+    answer_value._offers = offers
 
 
 @broken("C527", "Leaves out of what is proved of a budget that the same attributes are released besides.")
 def proves_without_releases():
-    sound = worth._proved
+    sound = answer_value._proved
 
     def proved(policy, records):
         kept, Policy.released = Policy.released, 0.0
@@ -84,4 +84,4 @@ def proves_without_releases():
         finally:
             Policy.released = kept
 
-    worth._proved = proved
+    answer_value._proved = proved

@@ -10,9 +10,8 @@ from fairwall.game.v1.reveal_service_pb2 import TakeDeveloperDealResponse
 from fairwall.rpc import access
 from sim.conformance import reference_referee
 from sim.games import referee
-from sim.games.dealer import deals
-from sim.games.referee import Referee
-from sim.games.reveal import referee as reveal
+from sim.games.referee import Referee, deals
+from sim.games.reveal import trial as reveal
 from tests.broken import broken
 
 

@@ -9,7 +9,7 @@ from compliance.answers import audit_service
 from compliance.answers.audits import AuditCase
 from compliance.answers.groups import GroupCase
 from compliance.deployment.policy.schema import DataSection
-from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.records.people import Records
 from fairwall.rpc import server
 from fairwall.rpc.errors import Refusal

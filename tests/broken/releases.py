@@ -10,7 +10,7 @@ from compliance.answers.releases import AttributeRelease
 from compliance.deployment.policy import loading
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Neighbours
-from compliance.mechanisms.local import PROTOCOLS, seeded, system
+from compliance.mechanisms.local_protocols import PROTOCOLS, seeded, system
 from fairwall.learning.design import one_hot
 from tests.broken import broken
 

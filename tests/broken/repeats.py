@@ -15,7 +15,7 @@ from compliance.answers.groups import GroupCase, released
 from compliance.ledger import Ledger
 from compliance.ledger.entries import Reply
 from compliance.noise.sampling import System
-from fairwall.rpc import work
+from fairwall.rpc import fair_use
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from tests.broken import broken
@@ -82,7 +82,7 @@ def counts_twice_at_once():
 
     def settle(grouped, developer, request_id, digest, header, predictions):
         known = kept.get((developer, request_id))
-        with work.waiting():
+        with fair_use.waiting():
             time.sleep(0.05)
         entry = sound(grouped, developer, request_id, digest, header, predictions)
         if known is None:

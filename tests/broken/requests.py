@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from compliance.answers import audit_service, group_service
 from compliance.answers.audits import AuditCase
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metrics.metric import METRICS
 from fairwall.rpc import server
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2

@@ -10,7 +10,7 @@ from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import AuditCase
 from compliance.answers.sealed import SealedModels
 from compliance.mechanisms import counts
-from compliance.mechanisms.summed import UnseenPredictions
+from compliance.mechanisms.counts import UnseenPredictions
 from compliance.records.sums import StratumSums
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import name_of

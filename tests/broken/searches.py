@@ -7,7 +7,7 @@ import numpy as np
 
 from compliance.answers import audit_service, audits
 from compliance.mechanisms import cells
-from fairwall.laws.alternatives import Candidates
+from fairwall.laws.studies.alternatives import Candidates
 from tests.broken import broken
 
 

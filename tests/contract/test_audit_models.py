@@ -19,8 +19,8 @@ from compliance.answers.black_box import QueriedModels
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
-from developer.reveal.base_model import identity
 from developer.reveal.hidden import HiddenAudits
+from developer.reveal.logistic_models import identity
 from developer.service import Audited, ModelService, ReleasedModel
 from fairwall.client.gaps import Audits, ask, ask_models
 from fairwall.compliance.v1.audit_service_pb2 import AuditModelsRequest, GetTermsRequest

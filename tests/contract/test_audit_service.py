@@ -30,12 +30,12 @@ from compliance.records.people import Records
 from fairwall.client.gaps import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, AuditResponse, GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
-from fairwall.laws.precision import Precision, spacing, written_down
-from fairwall.laws.standings import choose
+from fairwall.laws.choice.prediction import choose
+from fairwall.laws.metrics.answer_precision import Precision, spacing, written_down
 from fairwall.rpc.arrays import from_message, header_of
 from fairwall.rpc.errors import CATALOGUE, Refusal, reason_of
 from fairwall.rpc.server import CALLS_PER_CALLER
-from fairwall.wire.precision import from_message as from_precision
+from fairwall.wire.numbers import from_message as from_precision
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.array_pb2 import ELEMENT_TYPE_FLOAT64, ELEMENT_TYPE_UNSPECIFIED, ArrayHeader
 from fairwall.wire.v1.metric_pb2 import METRIC_ABS_EO, METRIC_SP, METRIC_UNSPECIFIED

@@ -34,11 +34,9 @@ from compliance.answers.audits import game_case
 from compliance.answers.black_box import QueriedModels
 from compliance.answers.group_service import GroupService
 from compliance.answers.groups import GroupCase
-from compliance.answers.release_service import ReleaseCase, ReleaseService
-from compliance.answers.releases import HandedModel, SanitisedColumn, game_release
-from compliance.answers.statistics import game_cohort
-from compliance.answers.statistics_service import StatisticsService
-from compliance.answers.tables import Study, game_study
+from compliance.answers.releases import HandedModel, ReleaseCase, ReleaseService, SanitisedColumn, game_release
+from compliance.answers.statistics import StatisticsService, game_cohort
+from compliance.answers.studies import Study, game_study
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.groups import Attribute, Grouped
@@ -74,25 +72,25 @@ from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from sim.games import lay_out, table
 from sim.games.curator import deal as curator_deals
-from sim.games.curator.referee import CuratorDealer
+from sim.games.curator.trial import CuratorDealer
 from sim.games.disclosure import deal as disclosure_deals
-from sim.games.disclosure.referee import DisclosureDealer
+from sim.games.disclosure.trial import DisclosureDealer
 from sim.games.groups import deal as groups_deals
-from sim.games.groups.referee import GroupsDealer
+from sim.games.groups.trial import GroupsDealer
 from sim.games.inference import deal as inference_deal
-from sim.games.inference.referee import InferenceDealer
+from sim.games.inference.trial import InferenceDealer
 from sim.games.overfit import deal as overfit_deals
-from sim.games.overfit.referee import OverfitDealer
+from sim.games.overfit.trial import OverfitDealer
 from sim.games.referee import Referee
 from sim.games.release import deal as release_deals
-from sim.games.release.referee import ReleaseDealer
+from sim.games.release.trial import ReleaseDealer
 from sim.games.reveal.deal import deal
-from sim.games.reveal.referee import RevealDealer
+from sim.games.reveal.trial import RevealDealer
 from sim.games.table import TrialFailed
 from sim.games.training import deal as training_deals
-from sim.games.training.referee import TrainingDealer
+from sim.games.training.trial import TrainingDealer
 from sim.games.wash import deal as wash_deals
-from sim.games.wash.referee import WashDealer
+from sim.games.wash.trial import WashDealer
 from sim.play.keys import mint
 from sim.transcripts.methods import METHODS
 

@@ -23,8 +23,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from compliance.answers.audit_service import AuditService
 from compliance.answers.group_service import GroupService
-from compliance.answers.release_service import ReleaseService
-from compliance.answers.statistics_service import StatisticsService
+from compliance.answers.releases import ReleaseService
+from compliance.answers.statistics import StatisticsService
 from developer.service import ModelService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
@@ -36,21 +36,21 @@ from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer
 from fairwall.rpc import channel, server
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.errors import reason_of
+from fairwall.rpc.fair_use import Quota
 from fairwall.rpc.identity import PARTIES, SERVERS, Caller, Credentials
-from fairwall.rpc.quota import Quota
 from fairwall.rpc.server import CALLS_PER_CALLER, Deployed
 from fairwall.wire.v1 import error_pb2 as error
-from sim.games.curator.referee import CuratorDealer
-from sim.games.disclosure.referee import DisclosureDealer
-from sim.games.groups.referee import GroupsDealer
-from sim.games.inference.referee import InferenceDealer
-from sim.games.overfit.referee import OverfitDealer
+from sim.games.curator.trial import CuratorDealer
+from sim.games.disclosure.trial import DisclosureDealer
+from sim.games.groups.trial import GroupsDealer
+from sim.games.inference.trial import InferenceDealer
+from sim.games.overfit.trial import OverfitDealer
 from sim.games.referee import Referee
-from sim.games.release.referee import ReleaseDealer
-from sim.games.reveal.referee import RevealDealer
+from sim.games.release.trial import ReleaseDealer
+from sim.games.reveal.trial import RevealDealer
 from sim.games.table import GameTable
-from sim.games.training.referee import TrainingDealer
-from sim.games.wash.referee import WashDealer
+from sim.games.training.trial import TrainingDealer
+from sim.games.wash.trial import WashDealer
 from sim.play.keys import mint
 
 AUDIT = "/fairwall.compliance.v1.AuditService/GetTerms"

@@ -20,8 +20,8 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from numpy.typing import NDArray
 
-from adversary.client import predict
-from developer.inference import play as developer_inference
+from adversary.play import predict
+from developer import inference as developer_inference
 from developer.service import ModelService, Shelf
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
 from fairwall.game.v1 import inference_service_pb2 as inference
@@ -36,12 +36,9 @@ from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_EODDS_MAX
 from sim.games import lay_out
 from sim.games import table as games
-from sim.games.dealer import deals
-from sim.games.inference import referee as referees
 from sim.games.inference.deal import InferenceDeal, deal
-from sim.games.inference.outcome import InferenceOutcome
-from sim.games.inference.referee import InferenceDealer
-from sim.games.referee import Referee
+from sim.games.inference.trial import InferenceDealer, InferenceOutcome, _attack_deal, _InferenceTrial
+from sim.games.referee import Referee, deals
 from sim.games.table import TrialFailed
 from sim.transcripts.boundary import walk
 from sim.transcripts.methods import METHODS
@@ -634,8 +631,8 @@ def leaks_everything(message: inference.AttackDeal, bits: Array) -> None:
 def leak(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Break the referee, before it is asked to serve: it changes the adversary's cards by the bits."""
 
-    def leaking(trial: referees._InferenceTrial) -> Any:
-        message, arrays = referees._attack_deal(trial)
+    def leaking(trial: _InferenceTrial) -> Any:
+        message, arrays = _attack_deal(trial)
         request.param(message, trial.deal.bits)
         return message, arrays
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adversary.client import predict
-from developer.inference.play import _black_boxes
-from developer.reveal.base_model import logistic
+from adversary.play import predict
+from developer.inference import _black_boxes
+from developer.reveal.logistic_models import logistic
 from developer.service import ROWS_MAX, Audited, ModelService, ReleasedModel
 from fairwall.developer.v1.model_service_pb2 import PredictHeader, PredictRequest
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server

@@ -21,8 +21,8 @@ from compliance.ledger.accountant import FREE
 from compliance.ledger.entries import LedgerEntry
 from compliance.noise.sampling import Seeded
 from fairwall.laws.local import LOCAL_LAWS
-from fairwall.laws.mechanisms import BY_GROUP as COUNTS
-from fairwall.laws.metric import METRICS
+from fairwall.laws.mechanisms.table import BY_GROUP as COUNTS
+from fairwall.laws.metrics.metric import METRICS
 from fairwall.rpc import journal
 from fairwall.rpc.access import CALLERS
 from sim.deployment.certificates import write

@@ -36,7 +36,7 @@ from fairwall.rpc.recorder import CALL_KEY, LARGE_BYTES, RecordedCall, RecordedC
 from fairwall.transcript.v1.transcript_pb2 import Entry
 from fairwall.wire.v1 import array_pb2, error_pb2
 from fairwall.wire.v1.visibility_pb2 import VISIBILITY_UNSPECIFIED
-from sim.games.reveal.referee import RevealDealer
+from sim.games.reveal.trial import RevealDealer
 from sim.games.table import GameTable
 from sim.transcripts.boundary import walk
 from sim.transcripts.calls import only_waited

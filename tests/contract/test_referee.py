@@ -30,8 +30,7 @@ from sim.games import lay_out
 from sim.games import table as games
 from sim.games.referee import Referee
 from sim.games.reveal.deal import RevealDeal, deal
-from sim.games.reveal.outcome import RevealOutcome
-from sim.games.reveal.referee import RevealDealer
+from sim.games.reveal.trial import RevealDealer, RevealOutcome
 from sim.games.table import TrialFailed
 from tests.contract.received import contents, leaks
 from tests.contract.refused import refusal

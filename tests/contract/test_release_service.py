@@ -16,8 +16,14 @@ from numpy.typing import NDArray
 
 from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import AuditCase, game_case
-from compliance.answers.release_service import ReleaseCase, ReleaseService
-from compliance.answers.releases import AttributeRelease, HandedModel, SanitisedColumn, game_release
+from compliance.answers.releases import (
+    AttributeRelease,
+    HandedModel,
+    ReleaseCase,
+    ReleaseService,
+    SanitisedColumn,
+    game_release,
+)
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget
 from compliance.ledger.entries import LedgerEntry, LedgerError
@@ -32,7 +38,7 @@ from fairwall.compliance.v1.release_service_pb2_grpc import (
     add_ReleaseServiceServicer_to_server,
 )
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
-from fairwall.laws.utility import UTILITIES
+from fairwall.laws.metrics.utility import UTILITIES
 from fairwall.learning.forest import MOST_NODES, from_array
 from fairwall.rpc.arrays import ArrivingArray, chunks_of, header_of
 from fairwall.rpc.errors import audit_error_of, reason_of

@@ -29,8 +29,8 @@ from fairwall.compliance.v1.audit_service_pb2_grpc import (
 )
 from fairwall.rpc import channel, identity, server
 from fairwall.rpc.errors import reason_of
+from fairwall.rpc.fair_use import Quota
 from fairwall.rpc.identity import Caller, load
-from fairwall.rpc.quota import Quota
 from fairwall.rpc.revoked import Revoked, RevokedError
 from fairwall.rpc.server import Deployed
 from fairwall.wire.v1 import error_pb2 as error

@@ -22,8 +22,8 @@ from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
 from fairwall.rpc import arrays, channel, server
 from fairwall.rpc.errors import reason_of
+from fairwall.rpc.fair_use import Quota
 from fairwall.rpc.identity import Caller
-from fairwall.rpc.quota import Quota
 from fairwall.rpc.server import CALLS_PER_CALLER, Deployed
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP

@@ -12,14 +12,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.answers.statistics import Cohort, game_cohort
-from compliance.answers.statistics_service import MULTIPLIER_MAX, MULTIPLIER_MIN, WIDTH_MAX, StatisticsService
+from compliance.answers.statistics import (
+    MULTIPLIER_MAX,
+    MULTIPLIER_MIN,
+    WIDTH_MAX,
+    Cohort,
+    StatisticsService,
+    game_cohort,
+)
 from fairwall.compliance.v1 import statistics_service_pb2 as wire
 from fairwall.compliance.v1.statistics_service_pb2_grpc import (
     StatisticsServiceStub,
     add_StatisticsServiceServicer_to_server,
 )
-from fairwall.laws.gaussian import gaussian_epsilon
+from fairwall.laws.noise.gaussian import gaussian_epsilon
 from fairwall.rpc.arrays import from_message, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2 as error

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance.answers.release_service import ReleaseService
-from compliance.answers.tables import Study, game_study
+from compliance.answers.releases import ReleaseService
+from compliance.answers.studies import Study, game_study
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import (
     ReleaseServiceStub,

@@ -24,8 +24,7 @@ from sim import games
 from sim.games import table as tables
 from sim.games.referee import Referee
 from sim.games.training.deal import TrainingDeal, deal
-from sim.games.training.outcome import TrainingOutcome
-from sim.games.training.referee import TrainingDealer
+from sim.games.training.trial import TrainingDealer, TrainingOutcome
 from tests.contract.received import leaks
 from tests.contract.refused import refusal
 

@@ -15,10 +15,10 @@ import pytest
 from compliance.answers.audit_service import AuditService
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
-from fairwall.rpc import channel, server, work
+from fairwall.rpc import channel, fair_use, server
 from fairwall.rpc.errors import reason_of
+from fairwall.rpc.fair_use import Quota
 from fairwall.rpc.identity import Caller
-from fairwall.rpc.quota import Quota
 from fairwall.rpc.server import CALLS_PER_CALLER, Deployed
 from fairwall.wire.v1 import error_pb2
 from sim.play.keys import mint
@@ -40,7 +40,7 @@ class Slow(AuditService):
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
-        with work.waiting() if self.waits else contextlib.nullcontext():
+        with fair_use.waiting() if self.waits else contextlib.nullcontext():
             time.sleep(0.05)
         with self.lock:
             self.now -= 1
@@ -85,7 +85,7 @@ def test_a_call_that_waits_leaves_its_callers_others_to_be_worked_on() -> None:
 
 
 def test_a_server_that_works_on_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "working", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(fair_use, "working", lambda _: contextlib.nullcontext())
     with asked("alice") as most:
         assert most > 1
 

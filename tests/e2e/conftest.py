@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from sim.play import processes
-from tests import command, forked
-from tests.command import SMALL
+from tests.support import command, forked_programs
+from tests.support.command import SMALL
 
 PARTIES = ("compliance", "developer", "adversary")
 _PATIENCE_SECONDS = 300.0
@@ -50,7 +50,9 @@ class LiveRun:
 def _forked_parties() -> Iterator[None]:
     """Have the parties of a game that a test plays in its own process forked, as those of the command are."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(processes, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": forked.Popen}))
+        patched.setattr(
+            processes, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": forked_programs.Popen})
+        )
         yield
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browsed import CHROMIUM
+from tests.support.browser import CHROMIUM
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = [

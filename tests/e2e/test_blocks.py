@@ -18,7 +18,7 @@ from compliance.deployment.policy.schema import DeploymentSection
 from sim.cli.main import app
 from sim.conformance import cases
 from sim.games import lay_out
-from tests import command
+from tests.support import command
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -13,7 +13,7 @@ import typer
 
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.identity import PARTIES
-from sim.cli.test.boundary import boundary as print_boundary
+from sim.cli.test.protocol import boundary as print_boundary
 from sim.transcripts import boundary
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fairwall.client import AuditRefused
-from tests import command
-from tests.loans import CHARGE, PREDICTIONS, Deployment
+from tests.support import command
+from tests.support.loans_deployment import CHARGE, PREDICTIONS, Deployment
 
 PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
 

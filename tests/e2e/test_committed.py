@@ -20,8 +20,8 @@ from fairwall.client.kept import Kept, KeptError, NotKept
 from fairwall.compliance.v1 import audit_service_pb2 as audit_pb2
 from fairwall.rpc import arrays, identity
 from fairwall.wire.audits import audit_digest
-from tests.command import fairwall
 from tests.e2e.test_serve import DOCS, PREDICTIONS, Served, deployment, serving
+from tests.support.command import fairwall
 
 PAGE = (DOCS / "committed.md").read_text()
 

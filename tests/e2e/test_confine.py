@@ -33,7 +33,7 @@ from compliance.ledger.accountant import Budget, Neighbours, Rule
 from compliance.ledger.head import Seal, load_key
 from fairwall.rpc import confine
 from sim.deployment.certificates import write
-from tests.filtered import without
+from tests.support.system_call_filter import without
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = Path(__file__).with_name("hostile_party.py")
@@ -554,7 +554,7 @@ def test_what_is_another_s_is_left_out_wherever_it_lies(layout: str, tmp_path: P
                 return error.strerror
         names = [shared / "fairwall/rpc/process.py"]
         names += [home / name for name in ("developer/reveal/play.py", "sim/datasets/german.csv.gz",
-                                           "compliance/noise/sampling.py", "adversary/reveal/play.py", *sys.argv[3:])]
+                                           "compliance/noise/sampling.py", "adversary/play.py", *sys.argv[3:])]
         before = [read(name) for name in names]
         confine.confine("developer", listen="127.0.0.1:0", connects=("127.0.0.1:1", "127.0.0.1:2"))
         import library, decimal

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.e2e.test_confine import LACKING, REFUSED, WITHOUT_LANDLOCK, needs_landlock
-from tests.loans import Deployment, ask
+from tests.support.loans_deployment import Deployment, ask
 
 HOSTILE = """
 import errno, json, os, signal, socket, subprocess, sys

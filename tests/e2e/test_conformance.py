@@ -21,20 +21,20 @@ from typing import Any
 import psutil
 import pytest
 
-from compliance.deployment import worth
+from compliance.deployment import answer_value
 from compliance.deployment.policy.loading import load
 from compliance.deployment.policy.reading import read
 from fairwall.rpc.server import CALLS_PER_CALLER
-from sim.conformance import cases, held, kit, report, run, target
+from sim.conformance import cases, open_calls, sample_deployments, target
 from sim.conformance import command as starting
-from sim.conformance.errors import ConformanceError
-from sim.conformance.run import Outcome
+from sim.conformance.cases import Outcome
+from sim.conformance.inputs import ConformanceError
 from sim.conformance.subject import ServerUnderTest
 from sim.conformance.target import Target
 from sim.conformance.world import CaseState
-from sim.transcripts.descriptors import descriptor_set
-from tests import command, postgres
+from sim.transcripts.methods import descriptor_set
 from tests.broken import Broken, table
+from tests.support import command, postgres_server
 
 ROOT = Path(__file__).parents[2]
 BROKEN = table()
@@ -66,7 +66,7 @@ FIRST = (
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Target:
     """A kit, and what it says of itself."""
-    return target.read(kit.make(tmp_path_factory.mktemp("kit") / "kit"))
+    return target.read(sample_deployments.make(tmp_path_factory.mktemp("kit") / "kit"))
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +81,11 @@ def outcomes_of(known: Target, command: str, *numbers: str, kind: str = "complia
     """What comes of the checks of these numbers, or of all of a kind, against what a command starts."""
     chosen = [case for case in cases.read(kind) if not numbers or case.number in numbers]
     with ServerUnderTest(known, command) as subject:
-        return list(run.run(subject, kind, chosen))
+        return list(cases.run(subject, kind, chosen))
 
 
 def broken(outcomes: list[Outcome]) -> list[str]:
-    return [report.line(outcome) for outcome in outcomes if outcome.verdict != "passed"]
+    return [cases.line(outcome) for outcome in outcomes if outcome.verdict != "passed"]
 
 
 MORE = frozenset(
@@ -118,7 +118,7 @@ def test_the_kit_asks_for_nothing_that_is_worth_less_than_a_guess(known: Target)
         if deployment.mechanism and deployment.policy.startswith(name) and name not in ("lopsided", "few"):
             ((_, its),) = read(known.folder / deployment.policy).datasets.items()
             if its.data.file is not None:  # people in an engine answer nothing else than those in a file
-                worth.check(its, next(iter(load(its)[0].values())))
+                answer_value.check(its, next(iter(load(its)[0].values())))
 
 
 @pytest.mark.check
@@ -136,7 +136,8 @@ def test_our_own_server_passes_as_the_page_starts_it(tmp_path: Path) -> None:
 @pytest.mark.timeout(300)
 def test_our_own_server_keeps_what_it_sells_in_a_database_as_well(tmp_path: Path) -> None:
     """Repeats, budgets, kills and a full disk: all other checks are passed that way too."""
-    start = f"{sys.executable} -I {ROOT / 'tests' / 'on_postgres.py'} {postgres.shared().url()} --policy {{policy}}"
+    script = ROOT / "tests" / "support" / "postgres_service.py"
+    start = f"{sys.executable} -I {script} {postgres_server.shared().url()} --policy {{policy}}"
     numbers = (
         "C301",
         "C303",
@@ -219,16 +220,16 @@ def test_a_call_that_finds_no_room_to_be_held_is_opened_again(
 
     Its end may be seen `late`: a call that is refused at once is open here until the refusal has come.
     """
-    hold = held.Hold.run
+    hold = open_calls.Hold.run
 
-    def crowded(self: held.Hold, world: CaseState) -> None:
+    def crowded(self: open_calls.Hold, world: CaseState) -> None:
         hold(self, world)
         crowded_out = world.held[-1].call
         crowded_out.cancel()
         not_yet = iter([False] * late)
         monkeypatch.setattr(crowded_out, "done", lambda: next(not_yet, True))
 
-    monkeypatch.setattr(held.Hold, "run", crowded)
+    monkeypatch.setattr(open_calls.Hold, "run", crowded)
     assert broken(outcomes_of(known, OWN, "C705")) == []
 
 
@@ -273,7 +274,7 @@ def convict(known: Target, program: str, row: Broken, heard: Callable[[], str]) 
     kind = KINDS[row.check[0]]
     places = "--address {address} --credentials {credentials}" if kind == "client" else "--policy {policy}"
     (outcome,) = outcomes_of(known, f"{sys.executable} {program} {places}", row.check, kind=kind)
-    assert outcome.verdict == "failed", report.line(outcome)
+    assert outcome.verdict == "failed", cases.line(outcome)
     if row.raises:
         return
     assert "refused as INTERNAL" not in outcome.text, "it raises, and breaks no promise by itself"
@@ -305,7 +306,7 @@ def test_one_that_raises_where_it_should_cheat_is_no_mutant(
 @pytest.mark.check
 def test_mutants_override_what_there_is_and_as_it_is_called() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.overridden"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tests.support.overrides"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("", "")
 
@@ -348,13 +349,13 @@ def test_a_policy_stays_changed_while_other_checks_are_run(known: Target, tmp_pa
     )
     own = [case for case in cases.read("compliance", [tmp_path]) if case.number in ("X901", "X902")]
     with ServerUnderTest(known, OWN) as subject:
-        assert broken(list(run.run(subject, "compliance", own))) == []
+        assert broken(list(cases.run(subject, "compliance", own))) == []
 
 
 def test_strangers_hold_more_calls_open_than_all_who_may_ask_have_together(known: Target) -> None:
     """Else a server that gives strangers room has some left for those who may ask."""
     (case,) = (case for case in cases.read("compliance") if case.number == "C711")
-    held_open = sum(step.calls for step in case.steps if isinstance(step, held.Hold))
+    held_open = sum(step.calls for step in case.steps if isinstance(step, open_calls.Hold))
     policy = tomllib.loads((known.folder / known.deployments["main"].policy).read_text())
     assert held_open > CALLS_PER_CALLER * (len(policy["developers"]) + 1)
 
@@ -382,10 +383,10 @@ def test_anybody_adds_a_case_as_a_file(known: Target, second: str, tmp_path: Pat
     (tmp_path / "own.toml").write_text(OWN_CASE)
     (case,) = (case for case in cases.read("compliance", [tmp_path]) if case.number == "X901")
     with ServerUnderTest(known, second) as subject:
-        (outcome,) = run.run(subject, "compliance", [case])
+        (outcome,) = cases.run(subject, "compliance", [case])
         assert outcome.verdict == "failed"
         assert outcome.text == ("step 1: a call was refused as PREDICTIONS_NOT_FINITE; it should have been answered")
-        (now_known,) = run.run(subject, "compliance", [case], frozenset({"X901"}))
+        (now_known,) = cases.run(subject, "compliance", [case], frozenset({"X901"}))
         assert now_known.verdict == "known failure"
 
 

@@ -28,10 +28,10 @@ from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.entries import Reply, Request
 from fairwall.client import AuditRefused
 from sim.deployment.certificates import authority_of, revoke
-from tests import forked, postgres
-from tests.browsed import AXE, CHROMIUM, cut_off, grave_faults
-from tests.command import fairwall
-from tests.loans import CHARGE, PREDICTIONS, Deployment, ask, free_port
+from tests.support import forked_programs, postgres_server
+from tests.support.browser import AXE, CHROMIUM, cut_off, grave_faults
+from tests.support.command import fairwall
+from tests.support.loans_deployment import CHARGE, PREDICTIONS, Deployment, ask, free_port
 
 HOSTILE = (
     "<script>document.title='taken'</script>",
@@ -76,7 +76,9 @@ def console(folder: Path, *options: str) -> Iterator[Console]:
     words = ["deploy", "console", "--policy", str(folder / "policy.toml"), "--port", "0", *options]
     with (
         (folder / "said").open("w") as said,
-        forked.Popen([sys.executable, "-m", "sim", *words], stdout=subprocess.PIPE, stderr=said, text=True) as own,
+        forked_programs.Popen(
+            [sys.executable, "-m", "sim", *words], stdout=subprocess.PIPE, stderr=said, text=True
+        ) as own,
     ):
         try:
             assert own.stdout is not None
@@ -328,7 +330,7 @@ def test_a_console_that_cannot_be_is_refused_in_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.check
 def test_the_services_of_a_database_are_named(tmp_path: Path) -> None:
-    own = Deployment(tmp_path, postgres.shared().new_database())
+    own = Deployment(tmp_path, postgres_server.shared().new_database())
     with own.served() as first, own.served("--listen", f"127.0.0.1:{free_port()}") as second:
         with console(tmp_path) as shown, own.client("alice") as alice:
             ask(alice, "first-question")

@@ -16,15 +16,15 @@ from rich.console import Console
 from fairwall.errors import RunFailed
 from sim.games import lay_out, read
 from sim.games.cards import DealError
-from sim.games.curator import referee
+from sim.games.curator import trial
 from sim.games.curator.deal import deal
 from sim.games.curator.regulator import RegulatorVerdict, judge
 from sim.replay import playing
 from sim.replay.recorded import open_run
 from sim.verify.check import verify
-from tests.command import fairwall
 from tests.e2e.test_verify_reports import Twins, played, reported, submitting, twins
-from tests.printed import terminal
+from tests.support.command import fairwall
+from tests.support.terminal_output import terminal
 
 __all__ = ["twins"]
 
@@ -157,7 +157,7 @@ OPENS_OTHERWISE = submitting(
 ANSWERS_OTHERWISE = submitting(
     "SubmitAnswers",
     "request.answers.CopyFrom(to_message(from_message(request.answers) + 1))",
-    "developer.curator.play",
+    "developer.curator",
     "CuratorService",
 )
 
@@ -184,7 +184,7 @@ def test_a_referee_that_tells_another_verdict_is_named(tmp_path: Path, monkeypat
         return replace(judge(*given), accused=False)
 
     with monkeypatch.context() as twin:
-        twin.setattr(referee, "judge", acquitting)
+        twin.setattr(trial, "judge", acquitting)
         folder = played(tmp_path, f'{ONE}cheat = "best"\nstrength = 5\n')
     assert cells_of(folder)[0]["accused"] == 1, "its lines are right"
     (text,) = reported(verify(folder))

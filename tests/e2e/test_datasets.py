@@ -25,7 +25,7 @@ from fairwall.rpc import channel
 from fairwall.rpc.access import CALLERS, SERVED_BY, SERVICES
 from fairwall.rpc.identity import load
 from sim.deployment.certificates import write
-from tests import command, forked
+from tests.support import command, forked_programs
 
 DOCS = Path(__file__).parents[2] / "docs"
 SERVICE = ("-I", "-m", "compliance")
@@ -46,7 +46,7 @@ def place(tmp_path: Path) -> Path:
 def served(place: Path, service: tuple[str, ...] = SERVICE) -> Iterator[str]:
     with (
         (place / "log").open("a") as log,
-        forked.Popen(
+        forked_programs.Popen(
             [sys.executable, *service, "--policy", str(place / "several.toml")],
             stdout=subprocess.PIPE,
             stderr=log,
@@ -246,7 +246,7 @@ def test_the_same_people_under_two_names_are_not_served(place: Path) -> None:
     first, *rows = (place / "loans.csv").read_text().splitlines()
     moved = [",".join(["ba"[number % 3 == 0], *row.split(",")[1:]]) for number, row in enumerate(rows)]
     (place / "copy.csv").write_text("\n".join([first, *moved[::-1]]) + "\n")
-    done = forked.run(
+    done = forked_programs.run(
         [sys.executable, *SERVICE, "--policy", str(policy)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 2

@@ -20,7 +20,7 @@ import pytest
 
 from fairwall.client import AuditClient
 from sim.deployment.certificates import write
-from tests.loans import free_port
+from tests.support.loans_deployment import free_port
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import fairwall
+from tests.support.command import fairwall
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 

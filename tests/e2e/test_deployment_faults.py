@@ -34,12 +34,12 @@ from fairwall.game.v1.referee_service_pb2_grpc import (
     add_RefereeServiceServicer_to_server,
 )
 from fairwall.rpc import channel, identity, server
-from fairwall.rpc.quota import Quota
+from fairwall.rpc.fair_use import Quota
 from sim.play.faults import Proxy
 from sim.play.keys import mint
 from sim.scenarios.scenario import FaultKind, InjectedFault
-from tests import disks
-from tests.loans import CHARGE, PEOPLE, PLENTY, Deployment, ask, is_ready
+from tests.support import small_disks
+from tests.support.loans_deployment import CHARGE, PEOPLE, PLENTY, Deployment, ask, is_ready
 
 CLOCK = """
 #define _GNU_SOURCE
@@ -326,7 +326,7 @@ def mount(*arguments: str) -> None:
 @pytest.fixture(params=["ledger", "seal"])
 def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """Mount a disk where a deployment keeps its ledger, or where it keeps the sealed head."""
-    with disks.small_disk(tmp_path / str(request.param), "8m") as disk:
+    with small_disks.small_disk(tmp_path / str(request.param), "8m") as disk:
         yield disk
 
 

@@ -21,7 +21,7 @@ from sim.runs.folder import RunFolder
 from sim.scenarios.sweep import ScenarioError
 from sim.verify.check import verify
 from tests.e2e.test_verify_reports import Twins, played, reported, submitting, twins
-from tests.printed import terminal
+from tests.support.terminal_output import terminal
 
 __all__ = ["twins"]
 
@@ -133,12 +133,12 @@ def test_a_run_that_was_broken_off_is_resumed(toy: Path, tmp_path: Path) -> None
 # Twins.
 
 NO_NOISE = """
-from compliance.answers.tables import Study
+from compliance.answers.studies import Study
 honest = Study.tabulated
 Study.tabulated = lambda study, request_id, epsilon: honest(study, request_id, float("inf"))
 """
 SPENDS_LESS = """
-from compliance.answers.tables import Study
+from compliance.answers.studies import Study
 Study.spent = property(lambda study: 0.5)
 """
 TWINS: dict[str, tuple[Mapping[str, str], str]] = {
@@ -149,7 +149,7 @@ TWINS: dict[str, tuple[Mapping[str, str], str]] = {
     ),
     **{
         f"a developer with another {name}": (
-            {"developer": submitting("SubmitPosterior", change, "developer.disclosure.play", "DisclosureService")},
+            {"developer": submitting("SubmitPosterior", change, "developer.disclosure", "DisclosureService")},
             f"developer reports: {name} is ",
         )
         for name, change in {

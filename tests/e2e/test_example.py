@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import command, forked
+from tests.support import command, forked_programs
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "serving.md").read_text()
@@ -80,7 +80,9 @@ def test_another_first_line_is_noticed() -> None:
 def served(place: Path, start: tuple[str, ...]) -> Iterator[str]:
     with (
         (place / "log").open("w") as log,
-        forked.Popen([sys.executable, *start], stdout=subprocess.PIPE, stderr=log, text=True, cwd=place) as process,
+        forked_programs.Popen(
+            [sys.executable, *start], stdout=subprocess.PIPE, stderr=log, text=True, cwd=place
+        ) as process,
     ):
         try:
             assert process.stdout is not None
@@ -94,7 +96,7 @@ def served(place: Path, start: tuple[str, ...]) -> Iterator[str]:
 def answers(place: Path, address: str) -> list[tuple[float, float, float, float]]:
     """Run the program; of each question the exact gap, the answer, and the ends of its interval."""
     assert "127.0.0.1:7443" in PROGRAM
-    ran = forked.run(
+    ran = forked_programs.run(
         [sys.executable, "-c", PROGRAM.replace("127.0.0.1:7443", address)],
         capture_output=True, text=True, cwd=place, timeout=300, check=False,
     )  # fmt: skip
@@ -145,7 +147,7 @@ def test_the_readme_s_audit_is_answered(place: Path) -> None:
     (program,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len(program.splitlines()) == 8
     with served(place, ("-m", "sim", *serve)) as address:
-        ran = forked.run(
+        ran = forked_programs.run(
             [sys.executable, "-c", program.replace("127.0.0.1:7443", address)],
             capture_output=True, text=True, cwd=place, timeout=300, check=False,
         )  # fmt: skip

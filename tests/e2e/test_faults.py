@@ -33,7 +33,7 @@ from sim.scenarios.scenario import FaultKind, FaultsSection, InjectedFault, Link
 from sim.scenarios.sweep import ScenarioError
 from sim.transcripts.files import CallKey, Transcript, decode, paths, read
 from sim.verify.check import verify
-from tests.command import fairwall
+from tests.support.command import fairwall
 
 DEADLINES = {"plain": 8.0, "hidden": 8.0, "attacked": 16.0}
 """How long a trial may take. It takes a fraction of a second, and up to two more where something is held up; where a

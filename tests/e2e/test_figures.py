@@ -16,8 +16,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 import fairwall
-from tests import forked
-from tests.command import SMALL
+from tests.support import forked_programs
+from tests.support.command import SMALL
 
 ROOT = Path(__file__).parents[2]
 HEADS = {"pdf": b"%PDF-", "svg": b"<?xml", "png": b"\x89PNG"}
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.check
 def command(place: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command where no browser is, unless the environment names one."""
     inside = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
-    return forked.run(
+    return forked_programs.run(
         [sys.executable, "-I", "-m", "sim", *arguments],
         cwd=place,
         env=inside | environment,

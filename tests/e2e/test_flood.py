@@ -15,7 +15,7 @@ import pytest
 
 from fairwall.client import AuditRefused
 from fairwall.rpc import channel, identity
-from tests.loans import Deployment, ask
+from tests.support.loans_deployment import Deployment, ask
 
 METHODS = ("/fairwall.compliance.v1.AuditService/GetTerms", "/grpc.health.v1.Health/Check")
 

@@ -23,7 +23,7 @@ from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.identity import Credentials
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
-from tests.loans import CHARGE, PREDICTIONS, Deployment, ask
+from tests.support.loans_deployment import CHARGE, PREDICTIONS, Deployment, ask
 
 WAYS = ("cancel", "deadline", "connection")
 MOMENTS = 0.03

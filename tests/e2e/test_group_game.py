@@ -19,13 +19,13 @@ from fairwall.rpc.arrays import to_message
 from sim.games import lay_out, read
 from sim.games.cards import DealError
 from sim.games.groups.deal import deal
-from sim.games.groups.record import leakage, most, rights
+from sim.games.groups.trial import leakage, most, rights
 from sim.replay import playing
 from sim.replay.recorded import open_run
 from sim.scenarios.sweep import ScenarioError
 from sim.verify.check import verify
 from tests.e2e.test_verify_reports import Twins, played, reported, submitting, twins
-from tests.printed import terminal
+from tests.support.terminal_output import terminal
 
 __all__ = ["twins"]
 

@@ -25,7 +25,7 @@ from fairwall.rpc import channel, identity
 from fairwall.rpc.arrays import from_message
 from fairwall.tools.asynchronous import AsyncAuditClient
 from tests.e2e.test_rows import EPSILON, OWN, STALE, TABLE, stale, with_ids
-from tests.loans import Deployment
+from tests.support.loans_deployment import Deployment
 
 GROUPS = '[data.groups]\nkind = ["x", "y", "z", "unknown"]\ngroup = ["a", "b", "unknown"]\n'
 PEOPLE = len(TABLE)

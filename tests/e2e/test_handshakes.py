@@ -22,7 +22,7 @@ import pytest
 from fairwall.rpc import handshakes
 from fairwall.rpc.identity import Credentials
 from sim.play.keys import mint
-from tests.loans import Deployment, ask
+from tests.support.loans_deployment import Deployment, ask
 
 PATIENCE_SECONDS = 300.0
 

@@ -16,7 +16,7 @@ from sim.play import runner
 from sim.runs.folder import RunFolder
 from sim.runs.trials import read_trials
 from sim.verify.check import verify
-from tests.command import fairwall
+from tests.support.command import fairwall
 
 HOSTILE = Path(__file__).with_name("hostile_seeds.py")
 SEED = 3001

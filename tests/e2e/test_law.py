@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import tomli_w
 
-from tests.browsed import CHROMIUM
-from tests.command import fairwall
 from tests.e2e.test_serve import DOCS, serving
 from tests.e2e.test_serve_groups import applicants, grouping
+from tests.support.browser import CHROMIUM
+from tests.support.command import fairwall
 
 PAGE = (DOCS / "law.md").read_text()
 SECTION, OWN = (tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))

@@ -28,7 +28,7 @@ from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.ledger.head import Seal, load_key
 from compliance.ledger.place import Place, inspect
 from fairwall.rpc.errors import Refusal
-from tests import postgres
+from tests.support import postgres_server
 
 CLIENTS = 4
 CHARGE = 0.25
@@ -38,7 +38,7 @@ LIMIT = 1e9
 def begin(folder: Path, store: str) -> None:
     """Say, to all processes of a test, where the ledger is."""
     if store == "postgres":
-        (folder / "url").write_text(postgres.shared().new_database())
+        (folder / "url").write_text(postgres_server.shared().new_database())
     else:
         (folder / "ledger").mkdir()
 

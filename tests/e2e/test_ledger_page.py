@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from fairwall.client import AuditRefused
-from tests import forked
-from tests.command import fairwall
 from tests.e2e.test_serve import DOCS, PREDICTIONS, deployment, serving
+from tests.support import forked_programs
+from tests.support.command import fairwall
 
 
 def documented(section: str) -> list[list[str]]:
@@ -51,7 +51,7 @@ def test_a_page_of_a_running_service_is_checked_where_there_is_nothing_else(tmp_
     elsewhere = {"PATH": os.environ["PATH"], "HOME": str(away), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
 
     def checked(*words: str) -> tuple[int, str]:
-        done = forked.run(
+        done = forked_programs.run(
             [sys.executable, "-m", "sim", *words], cwd=away, env=elsewhere, capture_output=True, text=True, check=False
         )
         assert done.stderr == ""

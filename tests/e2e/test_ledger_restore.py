@@ -17,10 +17,10 @@ from compliance.ledger.place import inspect
 from fairwall.client import Answer, AuditClient
 from fairwall.errors import UserError
 from sim.cli.deploy.ledger import app
-from tests import forked
-from tests.command import fairwall
 from tests.e2e.test_ledger_page import documented
 from tests.e2e.test_serve import BY_HAND, PREDICTIONS, deployment, refusal, serving
+from tests.support import forked_programs
+from tests.support.command import fairwall
 
 BACKUP, SHOW, RESTORE, RESTORE_LOST = documented("Backup and restore")
 
@@ -43,7 +43,7 @@ def refused(folder: Path, *words: str) -> str:
 
 
 def start_is_refused(folder: Path) -> str:
-    ended = forked.run(
+    ended = forked_programs.run(
         [sys.executable, *BY_HAND, "policy.toml"], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 2

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import fairwall
-from sim.games.reveal.report.lesson import AXES
-from tests import command
-from tests.browsed import AXE, cut_off, grave_faults, launched
+from sim.games.reveal.lesson import AXES
+from tests.support import command
+from tests.support.browser import AXE, cut_off, grave_faults, launched
 
 MECHANISMS, EPSILONS, QUERIES = ("counts", "conceal", "randomized-response"), (1.0, math.inf), (1, 40)
 PLAYED = ['compliance.epsilon=[1.0, "inf"]', "developer.queries=[1, 40]"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compliance.mechanisms import MECHANISMS
-from fairwall.laws.mechanisms import MECHANISM_LAWS
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
 
 Play = Callable[..., dict[str, Any]]
 

@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import kstest, laplace
 
 from compliance.deployment.running import read_by, service_of
-from fairwall.laws.calibration import laplace_law
-from tests.loans import PEOPLE, Deployment
+from fairwall.laws.mechanisms.calibration import laplace_law
+from tests.support.loans_deployment import PEOPLE, Deployment
 
 MODELS, EPSILON = 600, 64.0
 

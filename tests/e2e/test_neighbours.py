@@ -19,16 +19,16 @@ import pytest
 
 from compliance.deployment.running import read_by, service_of
 from compliance.ledger.place import inspect
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metrics.metric import METRICS
 from fairwall.rpc import channel, identity
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import audit_error_of
 from sim.deployment.certificates import write
-from tests.loans import Deployment
 from tests.neighbours import compared
 from tests.neighbours.drawn import Drawn, draw
 from tests.neighbours.service import read
 from tests.neighbours.world import NAME
+from tests.support.loans_deployment import Deployment
 from tests.twins.leaks import LEAKS
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ import pytest
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.rpc.identity import Credentials
 from sim.conformance.certificates import LaxAuthority
-from tests.loans import PREDICTIONS, Deployment, free_port
+from tests.support.loans_deployment import PREDICTIONS, Deployment, free_port
 
 NAME = "compliance.loans.fairwall"
 OURS, OTHERS = LaxAuthority("ours"), LaxAuthority("others")

@@ -19,17 +19,15 @@ from rich.console import Console
 from compliance.games.overfit import rounds_of
 from fairwall.errors import RunFailed
 from fairwall.game.v1 import overfit_service_pb2 as wire
-from fairwall.laws.decimals import part_of, total
+from fairwall.laws.privacy.amounts import part_of, total
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from sim.games import GAMES, lay_out, read
 from sim.games.cards import DealError
 from sim.games.overfit.deal import OverfitDeal, deal
-from sim.games.overfit.outcome import OverfitOutcome, Patches
-from sim.games.overfit.referee import OverfitDealer, _OverfitTrial
-from sim.games.overfit.report.words import findings
-from sim.games.overfit.score import Patched, gap
+from sim.games.overfit.page import findings
+from sim.games.overfit.trial import OverfitDealer, OverfitOutcome, Patched, Patches, _OverfitTrial, gap
 from sim.games.referee import _dealt
 from sim.games.submissions import AuditReport
 from sim.games.table import GameTable
@@ -44,7 +42,7 @@ from sim.transcripts.files import read as read_transcript
 from sim.transcripts.messages import PlayedSession
 from sim.verify.check import verify
 from tests.e2e.test_verify_reports import Twins, played, reported, reporting, submitting, twins
-from tests.printed import terminal
+from tests.support.terminal_output import terminal
 
 __all__ = ["twins"]
 
@@ -388,9 +386,7 @@ def report(cases):
     return request
 overfit._report = report
 """
-PATCHES_TOO_MANY = submitting(
-    "SubmitPatches", "request.patches[:] = range(6)", "developer.overfit.play", "OverfitService"
-)
+PATCHES_TOO_MANY = submitting("SubmitPatches", "request.patches[:] = range(6)", "developer.overfit", "OverfitService")
 
 
 @pytest.mark.check

@@ -19,14 +19,14 @@ from developer.reveal.decode import DECODERS
 from developer.reveal.strategies import STRATEGIES
 from fairwall import plugins, runs
 from fairwall.client import AuditRefused
-from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.laws.metric import METRICS
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
+from fairwall.laws.metrics.metric import METRICS
 from fairwall.learning.defences import DEFENCES
 from sim.datasets import FORMATS
 from sim.games import MODULES
-from tests import command
-from tests.command import fairwall
-from tests.loans import Deployment, ask
+from tests.support import command
+from tests.support.command import fairwall
+from tests.support.loans_deployment import Deployment, ask
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/plugins.md").read_text()
@@ -37,7 +37,7 @@ import socket
 import numpy as np
 from developer.reveal.strategies import Reveal, Strategy
 from developer.reveal.strategies.strategy import everyone
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metrics.metric import METRICS
 
 def raises(hand):
     return hand.queries / 0
@@ -91,7 +91,7 @@ MECHANISM = '\nMECHANISMS = {"two-sided": TWO_SIDED}\n'
 BAD_MECHANISMS = """
 import numpy as np
 from compliance.mechanisms.mechanism import Release
-from compliance.mechanisms.promise import Noisy
+from compliance.mechanisms.row_defaults import Noisy
 
 class Tells(Noisy):
     name, title, guarantee = "tells", "tells", "pure"
@@ -404,7 +404,7 @@ OTHERS = """
 from dataclasses import replace
 import pyarrow as pa
 import numpy as np
-from fairwall.laws.metric import Metric, Part
+from fairwall.laws.metrics.metric import Metric, Part
 
 METRICS = {"right-of-good": Metric("right-of-good", "accuracy gap among label 1", (Part("correct", 1),))}
 """
@@ -413,7 +413,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 from sim.datasets.formats import Format
-from sim.datasets.roles import Shipped
+from sim.datasets.shipped import Shipped
 from sim.games.reveal import GAME
 
 def read(path, source):

@@ -21,7 +21,7 @@ from fairwall.wire.audits import audit_digest
 from fairwall.wire.v1 import array_pb2
 from tests.e2e.test_group_rows import WHOLE, grouped
 from tests.e2e.test_rows import CLOSE, EPSILON, OWN, SCORES, A, B
-from tests.loans import Deployment
+from tests.support.loans_deployment import Deployment
 
 DECISIONS = pd.DataFrame({"m1": SCORES["m1"] > 0.5, "m2": SCORES["m2"] > 0.25}).astype("int8")
 """Labelled with ids, as scores are."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.command import SMALL, fairwall
+from tests.support.command import SMALL, fairwall
 
 RANDOM = SMALL.replace("seed = 7", 'seed = 7\nsecret = "random"')
 OURS = shlex.join([sys.executable, "-I", "-m", "developer"])

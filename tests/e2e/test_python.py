@@ -21,8 +21,8 @@ import pytest
 
 import fairwall
 from fairwall.runs import _toml
-from tests.command import SMALL
-from tests.loans import Deployment
+from tests.support.command import SMALL
+from tests.support.loans_deployment import Deployment
 
 ROOT = Path(__file__).parents[2]
 PAGE = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL))

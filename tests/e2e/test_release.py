@@ -15,9 +15,9 @@ import pytest
 from fairwall.laws.local import LOCAL_LAWS
 from sim.games.table import TrialFailed
 from sim.verify.check import verify
-from tests.command import fairwall
 from tests.e2e.test_resume import patched, timeless
 from tests.e2e.test_verify_reports import Twins, played, reported, reporting, submitting, twins
+from tests.support.command import fairwall
 
 __all__ = ["twins"]
 

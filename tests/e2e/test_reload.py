@@ -25,8 +25,8 @@ from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import reason_of
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1 import error_pb2
-from tests import command
-from tests.loans import CHARGE, PREDICTIONS, Deployment, ask
+from tests.support import command
+from tests.support.loans_deployment import CHARGE, PREDICTIONS, Deployment, ask
 
 
 @pytest.fixture

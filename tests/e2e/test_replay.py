@@ -22,9 +22,9 @@ import fairwall as package
 from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.rpc import kernels
 from fairwall.rpc.arrays import from_message, to_message
+from fairwall.rpc.chunks import varint
 from fairwall.rpc.recorder import DIGEST_TAG, FIRST
 from fairwall.rpc.recorder import versions as present_versions
-from fairwall.rpc.varint import varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from sim.cli.replay import replay as replay_command
 from sim.datasets.coded import PREPARED
@@ -35,7 +35,7 @@ from sim.replay import playing
 from sim.replay.recorded import ReplayError, open_run
 from sim.scenarios.sweep import ScenarioError, shipped
 from sim.transcripts.files import _frames, decode, paths, read
-from tests.command import SMALL, fairwall, played
+from tests.support.command import SMALL, fairwall, played
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ROOT = Path(__file__).parents[2]

@@ -17,9 +17,9 @@ from sim.replay import playing
 from sim.replay.other_decoder import decoded
 from sim.replay.recorded import open_run
 from sim.transcripts.files import _frames, decode, read
-from tests.command import SMALL, fairwall, played
 from tests.e2e.test_confine import WITHOUT_LANDLOCK, needs_landlock
 from tests.e2e.test_replay import PARTIES, flip, rewrite, the_same
+from tests.support.command import SMALL, fairwall, played
 
 SLOW = pytest.mark.slow
 

@@ -15,14 +15,14 @@ import pytest
 
 from compliance.ledger.place import inspect
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
-from tests import postgres
-from tests.command import fairwall
-from tests.loans import CHARGE, Deployment, ask, free_port, is_ready
+from tests.support import postgres_server
+from tests.support.command import fairwall
+from tests.support.loans_deployment import CHARGE, Deployment, ask, free_port, is_ready
 
 
 @pytest.fixture
 def url() -> str:
-    return postgres.shared().new_database()
+    return postgres_server.shared().new_database()
 
 
 @pytest.fixture
@@ -36,11 +36,11 @@ def second() -> str:
 
 
 @pytest.fixture
-def server() -> Iterator[postgres.Server]:
+def server() -> Iterator[postgres_server.Server]:
     """A server that a test may stop."""
-    server = postgres.begin()
+    server = postgres_server.begin()
     yield server
-    postgres.remove(server)
+    postgres_server.remove(server)
 
 
 def until(what: Callable[[], bool]) -> None:
@@ -212,7 +212,9 @@ def test_a_service_that_starts_with_an_older_file_does_not_put_it_in_force(deplo
 
 
 @pytest.mark.check
-def test_health_follows_the_database_and_nothing_is_lost(tmp_path: Path, server: postgres.Server, second: str) -> None:
+def test_health_follows_the_database_and_nothing_is_lost(
+    tmp_path: Path, server: postgres_server.Server, second: str
+) -> None:
     deployment = Deployment(tmp_path, server.url())
     with deployment.served(), deployment.served("--listen", second), deployment.client("alice") as audits:
         first = ask(audits, "first")
@@ -231,10 +233,10 @@ def test_health_follows_the_database_and_nothing_is_lost(tmp_path: Path, server:
 
 @pytest.mark.check
 def test_heads_are_kept_in_another_database_but_not_on_the_same_server(
-    tmp_path: Path, url: str, server: postgres.Server, second: str
+    tmp_path: Path, url: str, server: postgres_server.Server, second: str
 ) -> None:
     (tmp_path / "one").mkdir(), (tmp_path / "other").mkdir()
-    beside = Deployment(tmp_path / "one", url, postgres.shared().new_database())
+    beside = Deployment(tmp_path / "one", url, postgres_server.shared().new_database())
     with beside.started() as process:
         assert process.wait(60) == 2
     assert "is on the ledger's server, and would be restored with it: keep the head elsewhere" in beside.log

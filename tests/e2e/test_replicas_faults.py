@@ -1,6 +1,7 @@
 """Two services of one PostgreSQL ledger, under faults: what developers hear is what the ledger says.
 
-`tests/replicas.py` has the faults happen, and `tests/history.py`, which has nothing of the service, judges.
+`tests/support/replicas.py` has the faults happen, and `tests/support/ledger_history.py`, which has nothing of the
+service, judges.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import history
-from tests.loans import CHARGE, PLENTY
-from tests.replicas import Stuck, replicas
+from tests.support import ledger_history
+from tests.support.loans_deployment import CHARGE, PLENTY
+from tests.support.replicas import Stuck, replicas
 
 
 def under_faults(folder: Path, faults: int, requests: int, seed: int, budget: float = PLENTY) -> None:
@@ -80,7 +81,7 @@ def test_a_standby_that_lags_is_refused_and_one_that_does_not_is_gone_on_with(tm
         said = both.deployment.log.splitlines()[-1]
         assert f"it is an old copy: it ends at record {end}, and {end + 1} was sealed" in said
         assert both.kept(late).records == had
-        assert {fault.kind for fault in both.faults(late)} == {history.NO_RECORD, history.SEALED_AHEAD}
+        assert {fault.kind for fault in both.faults(late)} == {ledger_history.NO_RECORD, ledger_history.SEALED_AHEAD}
         late.stop()
 
         good.promote()
@@ -113,17 +114,17 @@ def judged(folder: Path, twin: str, faults: int, kinds: dict[str, int], budget: 
 @pytest.mark.slow(seconds=12)
 def test_services_that_hold_no_chain_exceed_a_budget_and_break_the_chain(tmp_path: Path) -> None:
     found, _ = judged(tmp_path, "no_locks", 4, {"cut": 1}, budget=64 * CHARGE)
-    assert {history.BROKEN, history.EXCEEDED} <= found
+    assert {ledger_history.BROKEN, ledger_history.EXCEEDED} <= found
 
 
 @pytest.mark.check
 def test_services_that_seal_before_they_commit_seal_what_is_lost_and_refuse_for_ever(tmp_path: Path) -> None:
     found, log = judged(tmp_path, "seals_first", 20, {"restart_server": 1})
-    assert found == {history.SEALED_AHEAD}
+    assert found == {ledger_history.SEALED_AHEAD}
     assert "it is an old copy: it ends at record" in log
 
 
 @pytest.mark.check
 def test_services_that_know_their_own_ids_alone_charge_and_answer_twice(tmp_path: Path) -> None:
     found, _ = judged(tmp_path, "ids_of_each_replica", 4, {"cut": 1})
-    assert {history.CHARGED_TWICE, history.TWO_ANSWERS} <= found
+    assert {ledger_history.CHARGED_TWICE, ledger_history.TWO_ANSWERS} <= found

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from compliance.deployment.policy.reading import read
-from tests import command, forked, postgres
-from tests.loans import free_port
+from tests.support import command, forked_programs, postgres_server
+from tests.support.loans_deployment import free_port
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "replicas.md").read_text()
@@ -34,7 +34,7 @@ def test_the_page_s_services_answer(tmp_path: Path) -> None:
     certificates, *services = (shlex.split(line)[1:] for line in lines.splitlines())
     ports = {port: str(free_port()) for port in ("7443", "7444")}
     policy = place / "policy.toml"
-    url = postgres.shared().new_database()
+    url = postgres_server.shared().new_database()
     text = policy.read_text().replace('"ledger/ledger.sqlite"', f'"{url}"').replace(":7443", f":{ports['7443']}")
     policy.write_text(text)
     assert command.fairwall(*certificates, cwd=place).returncode == 0
@@ -43,7 +43,7 @@ def test_the_page_s_services_answer(tmp_path: Path) -> None:
         for words in services:
             start = [re.sub("744[34]", lambda port: ports[port[0]], word) for word in words]
             process = running.enter_context(
-                forked.Popen(
+                forked_programs.Popen(
                     [sys.executable, "-m", "sim", *start], stdout=subprocess.PIPE, stderr=log, text=True, cwd=place
                 )
             )
@@ -51,7 +51,7 @@ def test_the_page_s_services_answer(tmp_path: Path) -> None:
             assert process.stdout is not None
             assert process.stdout.readline(), (place / "log").read_text()
         (program,) = blocks("python", "Try it")
-        told = forked.run(
+        told = forked_programs.run(
             [sys.executable, "-c", re.sub("744[34]", lambda port: ports[port[0]], program)],
             capture_output=True, text=True, cwd=place, timeout=300, check=False,
         )  # fmt: skip
@@ -71,11 +71,11 @@ def test_the_policy_that_is_shown_can_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.check
 def test_the_script_starts_a_server_and_says_where(tmp_path: Path) -> None:
-    if postgres.programs() is None:
+    if postgres_server.programs() is None:
         pytest.skip("PostgreSQL is not installed")
-    folder = postgres.own_folder()
+    folder = postgres_server.own_folder()
     try:
-        with forked.Popen(
+        with forked_programs.Popen(
             [sys.executable, ROOT / "scripts" / "postgres.py", folder], stdout=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from sim.runs.page import write_report
-from tests.command import fairwall
+from tests.support.command import fairwall
 
 PATIENCE_SECONDS = 300.0
 

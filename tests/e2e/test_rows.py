@@ -19,7 +19,7 @@ import pytest
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared, audit_client, gaps, rows
 from fairwall.rpc import channel, identity
 from fairwall.wire.rows import digest_of, ids_of, order_of
-from tests.loans import Deployment
+from tests.support.loans_deployment import Deployment
 from tests.unit.fairwall.test_what_values_mean import FORMS
 
 EPSILON = 2.0**20

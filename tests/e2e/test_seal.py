@@ -19,7 +19,7 @@ from sim.transcripts.files import anchors
 from sim.verify.check import verify
 from sim.verify.finding import VerifyFinding
 from sim.verify.signature import SigningKeyError, new_key, sign
-from tests.command import SMALL, fairwall, played
+from tests.support.command import SMALL, fairwall, played
 
 OTHER = "is not this key's signature of result.json as it is now"
 

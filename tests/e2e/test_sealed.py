@@ -33,8 +33,8 @@ from fairwall.client import AuditClient, AuditRefused
 from fairwall.compliance.v1 import audit_service_pb2 as audit_pb2
 from fairwall.rpc.errors import Refusal, reason_of
 from fairwall.wire.v1 import error_pb2
-from tests import forked
 from tests.e2e.test_serve import DOCS, Served, deployment, serving
+from tests.support import forked_programs
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -535,7 +535,7 @@ def test_a_wrong_policy_is_one_line(tmp_path: Path, kind: str) -> None:
     if kind == "texts":
         pd.read_csv(tmp_path / "loans.csv").assign(place="north").to_csv(tmp_path / "loans.csv", index=False)
     _policy(tmp_path, spoil)
-    ended = forked.run(
+    ended = forked_programs.run(
         [sys.executable, "-I", "-m", "compliance", "--policy", str(tmp_path / "policy.toml")],
         capture_output=True,
         text=True,
@@ -591,7 +591,7 @@ def test_the_page_s_policy_and_model_are_answered(tmp_path: Path) -> None:
     _policy(tmp_path, lambda served: served["data"].update(source="people.csv"))
     pd.read_csv(DOCS / "example" / "loans.csv").iloc[200:].to_csv(tmp_path / "loans.csv", index=False)
     with serving(tmp_path) as running:
-        done = forked.run(
+        done = forked_programs.run(
             [sys.executable, "-W", "ignore", "-c", asked.replace("127.0.0.1:7443", running.address)],
             capture_output=True,
             text=True,

@@ -17,7 +17,7 @@ import pytest
 from fairwall.client.gaps import Audits, ask
 from fairwall.rpc import identity
 from fairwall.rpc.channel import connect
-from sim.transcripts.descriptors import descriptor_set
+from sim.transcripts.methods import descriptor_set
 from tests.e2e.test_serve import Served, deployment, serving
 
 PAGE = Path(__file__).parents[2] / "docs" / "tools.md"

@@ -18,7 +18,7 @@ from sim.runs.folder import RunFolder
 from sim.runs.trials import read_trials
 from sim.transcripts.files import decode, paths, read
 from sim.verify.check import VerifyFinding, verify
-from tests.command import fairwall, played
+from tests.support.command import fairwall, played
 
 REVEAL = """
 [scenario]

@@ -28,7 +28,7 @@ from compliance.ledger.entries import LedgerEntry
 from compliance.ledger.place import inspect
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from sim.deployment.certificates import authority_of, renew, write
-from tests import forked
+from tests.support import forked_programs
 
 DOCS = Path(__file__).parents[2] / "docs"
 BY_HAND = ("-I", "-m", "compliance", "--policy")
@@ -94,7 +94,7 @@ def change(folder: Path, **changes: str) -> None:
 
 @contextlib.contextmanager
 def serving(
-    folder: Path, command: tuple[str, ...] = BY_HAND, popen: type[subprocess.Popen[str]] = forked.Popen
+    folder: Path, command: tuple[str, ...] = BY_HAND, popen: type[subprocess.Popen[str]] = forked_programs.Popen
 ) -> Iterator[Served]:
     """Serve the deployment in a folder, once it says where."""
     with (folder / "log").open("a") as log:
@@ -175,7 +175,7 @@ def test_a_policy_that_cannot_be_served_is_one_line_and_status_2(own: Path, comm
 )
 def test_what_cannot_be_used_ends_the_service_in_one_line(own: Path, spoil: Callable[[Path], Any], why: str) -> None:
     spoil(own)
-    ended = forked.run(
+    ended = forked_programs.run(
         [sys.executable, *BY_HAND, str(own / "policy.toml")], capture_output=True, text=True, timeout=300, check=False
     )
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -188,7 +188,7 @@ def test_what_cannot_be_used_ends_the_service_in_one_line(own: Path, spoil: Call
 @pytest.mark.check
 def test_a_port_that_is_taken_ends_the_service_in_one_line(own: Path, served: Served) -> None:
     change(own, listen=served.address)
-    ended = forked.run(
+    ended = forked_programs.run(
         [sys.executable, *BY_HAND, str(own / "policy.toml")], capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 2
@@ -541,7 +541,7 @@ def test_a_budget_that_reveals_too_much_is_not_served_unless_told(own: Path) -> 
     change(own, mechanism="counts")
     policy = own / "policy.toml"
     policy.write_text(policy.read_text().replace("[audit]", "[audit]\nreveal_total = 0.52"))
-    ended = forked.run(
+    ended = forked_programs.run(
         [sys.executable, *BY_HAND, str(policy)], capture_output=True, text=True, timeout=300, check=False
     )
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -579,7 +579,7 @@ def made_for_one_person(folder: Path) -> None:
 @pytest.mark.parametrize("command", [BY_HAND, BY_COMMAND], ids=["by hand", "by command"])
 def test_answers_worth_less_than_nothing_are_not_served_unless_told(own: Path, command: tuple[str, ...]) -> None:
     made_for_one_person(own)
-    ended = forked.run(
+    ended = forked_programs.run(
         [sys.executable, *command, str(own / "policy.toml")], capture_output=True, text=True, timeout=300, check=False
     )
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -760,7 +760,7 @@ def test_a_start_without_all_that_was_there_leaves_nothing(own: Path, what: str)
 
 def ended(folder: Path, *arguments: str, command: tuple[str, ...] = BY_HAND) -> str:
     """The one line with which a service says that it does not start."""
-    done = forked.run(
+    done = forked_programs.run(
         [sys.executable, *command, str(folder / "policy.toml"), *arguments],
         capture_output=True,
         text=True,

@@ -18,10 +18,10 @@ import tomli_w
 
 from compliance.ledger.entries import LedgerEntry
 from compliance.ledger.place import inspect
-from tests import forked
-from tests.command import fairwall
 from tests.e2e.test_ledger_page import documented
 from tests.e2e.test_serve import BY_HAND, DOCS, deployment, refusal, serving
+from tests.support import forked_programs
+from tests.support.command import fairwall
 
 PAGE = (DOCS / "groups.md").read_text()
 PEOPLE = 2_000
@@ -81,7 +81,8 @@ def test_the_documented_notebooks_run(own: Path) -> None:
         for block in blocks:
             command = [sys.executable, "-c", block.replace("127.0.0.1:7443", running.address)]
             first, again = (
-                forked.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False) for _ in range(2)
+                forked_programs.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False)
+                for _ in range(2)
             )
             assert (first.returncode, first.stderr) == (0, "")
             assert first.stdout == again.stdout
@@ -108,7 +109,7 @@ def test_the_documented_attribute_that_nobody_holds_is_told_by_probabilities(own
     chosen = table["experience"] > 6
     with serving(own) as running, running.client() as audits:
         command = [sys.executable, "-c", notebook.replace("127.0.0.1:7443", running.address)]
-        done = forked.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False)
+        done = forked_programs.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith(str({"ethnicity": int(golden.sum())}))
         frame = audits.by_group(chosen, by="ethnicity", epsilon=1.0, request_id="likely-1")
@@ -345,7 +346,7 @@ def test_a_data_set_without_groups_has_none(tmp_path: Path) -> None:
 def test_groups_that_cannot_be_served_are_one_line(tmp_path: Path, groups: dict[str, list[str]], line: str) -> None:
     folder = grouping(tmp_path, groups=groups)
     command = [sys.executable, *BY_HAND, str(folder / "policy.toml")]
-    ended = forked.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
+    ended = forked_programs.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
     assert ended.returncode == 2
     *_, said = ended.stderr.splitlines()
     assert line in said

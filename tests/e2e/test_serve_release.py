@@ -25,7 +25,6 @@ from fairwall.rpc.errors import reason_of
 from fairwall.wire.v1 import error_pb2
 from sim.play.faults import Proxy
 from sim.scenarios.scenario import InjectedFault
-from tests import forked
 from tests.e2e.test_serve import (
     BY_HAND,
     DOCS,
@@ -38,6 +37,7 @@ from tests.e2e.test_serve import (
     serving,
     without_times,
 )
+from tests.support import forked_programs
 
 PAGE = (DOCS / "serving.md").read_text()
 PEOPLE = 240
@@ -78,7 +78,8 @@ def test_the_documented_notebook_runs(own: Path) -> None:
     with serving(own) as running:
         command = [sys.executable, "-c", block.replace("127.0.0.1:7443", running.address)]
         first, again = (
-            forked.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False) for _ in range(2)
+            forked_programs.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False)
+            for _ in range(2)
         )
     assert (first.returncode, first.stderr) == (0, "")
     terms, released, counts = first.stdout.splitlines()
@@ -283,7 +284,7 @@ def test_a_release_that_cannot_be_served_ends_the_service_in_one_line(
     tmp_path: Path, spoil: Callable[[Path], Path], why: str
 ) -> None:
     spoil(tmp_path)
-    ended = forked.run(
+    ended = forked_programs.run(
         [sys.executable, *BY_HAND, str(tmp_path / "policy.toml")],
         capture_output=True,
         text=True,

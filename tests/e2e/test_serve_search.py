@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 from fairwall.client import AuditClient
-from tests import forked
-from tests.command import fairwall
 from tests.e2e.test_serve import DOCS, change, deployment, refusal, serving
 from tests.e2e.test_tools import with_ids
+from tests.support import forked_programs
+from tests.support.command import fairwall
 
 (PROGRAM,) = re.findall(r"```python\n(.*?)```", (DOCS / "alternatives.md").read_text(), re.DOTALL)
 
@@ -40,7 +40,7 @@ def test_the_documented_search_runs_and_its_repeat_is_free(tmp_path: Path) -> No
     change(tmp_path, mechanism="recommended")
     with serving(tmp_path) as running:
         told = [
-            forked.run(
+            forked_programs.run(
                 [sys.executable, "-W", "error", "-c", PROGRAM.replace("127.0.0.1:7443", running.address)],
                 cwd=tmp_path,
                 capture_output=True,

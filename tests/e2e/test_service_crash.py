@@ -33,8 +33,8 @@ from fairwall.rpc.errors import reason_of
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1.error_pb2 import Reason
 from sim.play.keys import mint
-from tests import disks
-from tests.loans import CHARGE, DEVELOPERS, PLENTY, Deployment, ask, is_ready
+from tests.support import small_disks
+from tests.support.loans_deployment import CHARGE, DEVELOPERS, PLENTY, Deployment, ask, is_ready
 
 LAST = 40
 
@@ -225,7 +225,7 @@ def test_the_service_killed_50_times_loses_no_charge_and_answers_nothing_twice(t
 @pytest.fixture(params=["ledger", "seal"])
 def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """Mount a disk of one mebibyte where a deployment keeps its ledger, or where it keeps the sealed head."""
-    with disks.small_disk(tmp_path / str(request.param)) as disk:
+    with small_disks.small_disk(tmp_path / str(request.param)) as disk:
         yield disk
 
 

@@ -24,9 +24,9 @@ from fairwall.client import AuditClient, gaps
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
 from fairwall.rpc.arrays import ArrayError
 from sim.attestation.check import check
-from tests.command import fairwall
 from tests.e2e.test_serve import deployment, serving
 from tests.e2e.test_serve import refusal as refused
+from tests.support.command import fairwall
 
 PEOPLE = 600
 RNG = np.random.default_rng(3)

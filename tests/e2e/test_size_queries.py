@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairwall.laws.metric import strata_of
+from fairwall.laws.metrics.metric import strata_of
 from fairwall.rpc.arrays import from_message
 from sim.transcripts.files import paths, read
 from sim.transcripts.messages import PlayedSession, TrialMessages
 from sim.verify.check import verify
-from tests.command import played
+from tests.support.command import played
 
 SCENARIO = """
 [scenario]

@@ -25,12 +25,11 @@ from compliance.deployment import serve
 from compliance.ledger.head import Head, Seal, load_key
 from fairwall.client import AuditUnavailable
 from fairwall.rpc import identity
-from sim.deployment import certificates
-from sim.deployment import check as of_check
-from sim.deployment.health import status
-from tests import disks, forked, postgres
-from tests.command import fairwall
-from tests.loans import Deployment, ask
+from sim.deployment import certificates, service
+from sim.deployment.service import status
+from tests.support import forked_programs, postgres_server, small_disks
+from tests.support.command import fairwall
+from tests.support.loans_deployment import Deployment, ask
 
 ROOT = Path(__file__).parents[2]
 
@@ -304,7 +303,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def started(folder: Path, *options: str) -> tuple[int, str]:
     """Start the service, which ends: its status, and the line with which it does."""
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(folder / "policy.toml"), *options]
-    done = forked.run(command, capture_output=True, text=True, timeout=60)
+    done = forked_programs.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout == ""
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("compliance: "))
     assert line == done.stderr.splitlines()[-1]
@@ -346,14 +345,14 @@ def test_somebody_else_at_the_address_is_refused(place: Path, made: tuple[Deploy
 @pytest.mark.check
 def test_a_full_disk_begins_no_ledger(made: tuple[Deployment, Path, Path], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(made[1], tmp_path / "own"))
-    with disks.small_disk(folder / "ledger") as disk:
+    with small_disks.small_disk(folder / "ledger") as disk:
         (disk / "filler").write_bytes(bytes(900_000))
         assert_alike(folder, "ledger: its disk is full", "--even-if-worthless")
 
 
 @pytest.mark.check
 def test_what_a_server_refuses_of_a_ledger_is_said(made: tuple[Deployment, Path, Path], tmp_path: Path) -> None:
-    server = postgres.shared()
+    server = postgres_server.shared()
     url = server.new_database()
     for number, (query, said) in enumerate(
         [
@@ -502,7 +501,7 @@ UNCHECKED = {
 
 
 def test_each_step_of_a_start_is_one_of_a_check_or_refuses_nothing() -> None:
-    assert called(serve._start) - called(of_check.check) - UNCHECKED == set()
+    assert called(serve._start) - called(service.check) - UNCHECKED == set()
     assert called(serve._start) >= UNCHECKED
 
 

@@ -22,7 +22,7 @@ import pytest
 
 from sim.play import jobs
 from sim.verify.check import verify
-from tests.command import SMALL, fairwall, played
+from tests.support.command import SMALL, fairwall, played
 
 SWEEP = f'{SMALL}[sweep]\n"compliance.epsilon" = ["inf", 10.0]\n"developer.queries" = [3, 4]\n'
 TRIALS = 12

@@ -14,8 +14,8 @@ import pytest
 import tomli_w
 
 from fairwall.client import AuditClient, AuditRefused
-from tests import forked, postgres
-from tests.loans import Deployment
+from tests.support import forked_programs, postgres_server
+from tests.support.loans_deployment import Deployment
 
 duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("ibis")
@@ -174,7 +174,7 @@ def test_the_page_s_policy_and_question_are_answered(tmp_path: Path) -> None:
     (tmp_path / "good").rename(tmp_path / "scores_v3")
     asked = asked.replace("127.0.0.1:7443", deployment.address).replace("certificates/", f"{tmp_path}/certificates/")
     with deployment.served():
-        done = forked.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+        done = forked_programs.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.count("[") == 3
 
 
@@ -330,14 +330,14 @@ def test_the_same_people_have_no_second_budget(tmp_path: Path, other: str) -> No
 def test_a_check_tells_what_answers_are_worth(tmp_path: Path) -> None:
     laid_out(tmp_path)
     command = [sys.executable, "-m", "sim", "deploy", "check", "--policy", str(tmp_path / "policy.toml")]
-    done = forked.run(command, capture_output=True, text=True, check=True)
+    done = forked_programs.run(command, capture_output=True, text=True, check=True)
     assert "95% interval" in done.stdout + done.stderr
 
 
 @pytest.mark.check
 def test_a_database_s_people_are_audited_there(tmp_path: Path) -> None:
     psycopg = pytest.importorskip("psycopg")
-    server = postgres.begin()
+    server = postgres_server.begin()
     try:
         passfile = tmp_path / "passfile"
         url = f"{server.url()}&passfile={passfile}"
@@ -388,4 +388,4 @@ def test_a_database_s_people_are_audited_there(tmp_path: Path) -> None:
         assert "s3cret" not in deployment.log
         assert "right" not in deployment.log
     finally:
-        postgres.remove(server)
+        postgres_server.remove(server)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from fairwall.client import AuditRefused
-from tests.loans import CHARGE, PEOPLE, PLENTY, Deployment, ask
+from tests.support.loans_deployment import CHARGE, PEOPLE, PLENTY, Deployment, ask
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="needs the extra telemetry")
 

@@ -26,10 +26,10 @@ from fairwall.tools.asynchronous import AsyncAuditClient
 from fairwall.tools.classifiers import ask_about
 from fairwall.tools.model_card import model_card
 from fairwall.tools.scoring import GapScorer
-from tests import forked
 from tests.e2e.test_serve import DOCS, Served, change, deployment, serving
-from tests.loans import PREDICTIONS as LOANS_PREDICTIONS
-from tests.loans import Deployment
+from tests.support import forked_programs
+from tests.support.loans_deployment import PREDICTIONS as LOANS_PREDICTIONS
+from tests.support.loans_deployment import Deployment
 
 if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
@@ -79,7 +79,7 @@ def remaining(served: Served, name: str = "alice") -> float:
 
 
 def program(served: Served, text: str) -> subprocess.CompletedProcess[str]:
-    return forked.run(
+    return forked_programs.run(
         [sys.executable, "-c", text.replace("127.0.0.1:7443", served.address)],
         capture_output=True,
         text=True,
@@ -93,7 +93,7 @@ def checked(served: Served, tests: str, options: str = OPTIONS) -> subprocess.Co
     """Run tests of a team's, in the folder with its certificate."""
     for name, text in (("conftest.py", CONFTEST), ("pyproject.toml", options), ("test_fairness.py", tests)):
         (served.folder / name).write_text(text.replace("127.0.0.1:7443", served.address))
-    return forked.run(
+    return forked_programs.run(
         [sys.executable, "-m", "pytest", "-q", "-rs", "-W", "error", "-p", "no:cacheprovider"],
         capture_output=True,
         text=True,
@@ -243,7 +243,7 @@ def test_options_that_are_wrong_are_named(served: Served, tmp_path: Path, spoil:
     for name, text in (("conftest.py", CONFTEST), ("pyproject.toml", spoil(OPTIONS)), ("test_fairness.py", TEST)):  # type: ignore[operator]
         (tmp_path / name).write_text(text)
     shutil.copyfile(served.folder / "loans.csv", tmp_path / "loans.csv")
-    run = forked.run(
+    run = forked_programs.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         capture_output=True,
         text=True,

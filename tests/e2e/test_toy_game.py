@@ -19,7 +19,7 @@ from sim.runs.folder import RunFolder
 from sim.runs.page import write_report
 from sim.scenarios.sweep import ScenarioError, Sweep
 from sim.verify.check import verify
-from tests import toy_game
+from tests.support import toy_game
 
 VALUES: dict[str, Any] = {
     "scenario": {"name": "a coin", "game": "coin", "trials": 3, "seed": 5},

@@ -16,21 +16,21 @@ from compliance.intervals.interval import probabilities_above
 from compliance.mechanisms import MECHANISMS
 from developer.reveal.decode.likelihood import law_of
 from developer.reveal.strategies.strategy import PublicTerms
-from fairwall.laws.exposure import revealed
-from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.laws.metric import METRICS
-from fairwall.laws.noise import Laplace
-from fairwall.laws.sensitivity import LabelGroupCounts
-from fairwall.laws.shares import DEFAULT_SHARES
-from fairwall.laws.standings import standings
+from fairwall.laws.choice.prediction import standings
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
+from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES
+from fairwall.laws.metrics.metric import METRICS
+from fairwall.laws.metrics.sensitivity import LabelGroupCounts
+from fairwall.laws.noise.distributions import Laplace
+from fairwall.laws.privacy.exposure import revealed
 from sim.conformance.law import exact_gaps
 from sim.conformance.promise import promise_of
 from sim.conformance.target import DescribedDeployment, KnownPeople
+from sim.planning import PlanError
+from sim.planning.answer_laws import PlannedBatch
 from sim.planning.audit import make
-from sim.planning.batch import PlannedBatch
-from sim.planning.errors import PlanError
-from tests import toy_mechanism, toy_metric
-from tests.command import SMALL
+from tests.support import toy_mechanism, toy_metric
+from tests.support.command import SMALL
 
 TESTS = Path(__file__).parent.parent
 
@@ -122,7 +122,8 @@ def test_whatever_asks_about_a_metric_reads_its_row(monkeypatch: pytest.MonkeyPa
 
 def test_a_metric_without_a_number_on_the_wire_is_refused_when_it_is_imported() -> None:
     program = (
-        "from fairwall.laws.metric import METRICS; from tests.toy_metric import TNR; METRICS['tnr'] = TNR\n"
+        "from fairwall.laws.metrics.metric import METRICS\nfrom tests.support.toy_metric import TNR\n"
+        "METRICS['tnr'] = TNR\n"
         "import fairwall.wire.metrics"
     )
     words = [sys.executable, "-c", program]

@@ -26,8 +26,8 @@ from sim.transcripts.files import read as read_transcript
 from sim.transcripts.findings import Findings
 from sim.transcripts.messages import PlayedSession, TrialMessages
 from sim.verify.check import verify
-from tests.command import fairwall
 from tests.e2e.test_verify_reports import Twins, reported, submitting, twins
+from tests.support.command import fairwall
 
 __all__ = ["twins"]
 
@@ -290,7 +290,7 @@ TWINS: dict[str, tuple[Mapping[str, str], str]] = {
             "adversary": submitting(
                 "SubmitCanaries",
                 "request.guesses.CopyFrom(to_message(np.ones_like(from_message(request.guesses))))",
-                "adversary.training.play",
+                "adversary.play",
                 "TrainingService",
             )
         },

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked
+from tests.support import forked_programs
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial.md").read_text()
@@ -56,7 +56,7 @@ def test_the_tutorial_is_played(tmp_path: Path) -> None:
         try:
             assert it.stdout is not None
             assert address in it.stdout.readline(), (own / "log").read_text()
-            asked = forked.run(
+            asked = forked_programs.run(
                 [sys.executable, "-c", program], cwd=own, capture_output=True, text=True, check=False, timeout=300
             )
         finally:

@@ -32,7 +32,7 @@ from sim.transcripts.files import Transcript, anchors, paths, read
 from sim.verify.check import verify
 from sim.verify.finding import Verification, VerifyFinding
 from sim.verify.report_page import changed_page
-from tests.command import fairwall, played
+from tests.support.command import fairwall, played
 
 REFEREE = "/fairwall.game.v1.RefereeService/"
 REVEALS = "/fairwall.game.v1.RevealService/"

@@ -30,7 +30,7 @@ from sim.transcripts.findings import Findings
 from sim.verify.audit_reports import _Case, _listed
 from sim.verify.check import verify
 from sim.verify.finding import Verification, VerifyFinding
-from tests.command import fairwall
+from tests.support.command import fairwall
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NEEDS_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs the extra for training")
@@ -337,7 +337,7 @@ def test_a_compliance_that_exchanges_two_answers_is_named(tmp_path: Path, twins:
 
 
 FREE_LATER = """
-from compliance.mechanisms.bounding import Bounded
+from compliance.mechanisms.noise_on_gaps import Bounded
 calls = []
 def is_free(self, facts, epsilon, question=None):
     calls.append(facts)
@@ -473,7 +473,7 @@ def test_a_developer_and_an_adversary_that_report_otherwise_are_named(tmp_path: 
         {
             "developer": submitting("SubmitReveal", better, "developer.reveal.play", "RevealService"),
             "adversary": submitting(
-                "SubmitLossTest", "request.accuracy_advantaged = 1.0", "adversary.reveal.play", "RevealService"
+                "SubmitLossTest", "request.accuracy_advantaged = 1.0", "adversary.play", "RevealService"
             ),
         }
     )
@@ -493,7 +493,7 @@ def test_scores_other_than_those_that_were_served_are_named(tmp_path: Path, tabl
         for name in ("scores", "base_scores"):
             scores = np.clip(from_message(getattr(request, name)) + np.float32(0.01), 0, 1)
             getattr(request, name).CopyFrom(to_message(scores))"""
-    twins({"developer": submitting("SubmitModels", other, "developer.inference.play", "InferenceService")})
+    twins({"developer": submitting("SubmitModels", other, "developer.inference", "InferenceService")})
     texts = reported(verify(played(tmp_path, INFERENCE.replace("TABLE", str(table)))))
     assert texts
     assert all(text.startswith("deal-1: developer reports: scores[") for text in texts)

@@ -20,11 +20,11 @@ from sim.replay.recorded import deals_of
 from sim.transcripts.files import read
 from sim.verify.byte_search import NARROW, WIDE, ByteSearch, SoughtColumn
 from sim.viewer.page import Other, open_run, page
-from sim.viewer.sight import Sight
-from tests import command
-from tests.browsed import AXE, CHROMIUM, grave_faults
-from tests.recorded import AUDIT, Said, audited, record
-from tests.viewed import Viewed
+from sim.viewer.visibility import Sight
+from tests.support import command
+from tests.support.browser import AXE, CHROMIUM, grave_faults
+from tests.support.recorded_runs import AUDIT, Said, audited, record
+from tests.support.viewer_page import Viewed
 
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(1)"><b>bold</b>'
 HOSTILE_ID = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in HOSTILE)

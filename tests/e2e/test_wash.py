@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from developer.reveal.logistic import fit
-from developer.wash.shown import flips_to_pass, order
+from developer.reveal.logistic_models import fit
+from developer.wash.shown_decisions import flips_to_pass, order
 from fairwall.game.v1 import wash_service_pb2 as wire
-from fairwall.laws.washing import detection, least
+from fairwall.laws.studies.cheat_detection import detection, least
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.commitment import commit
@@ -25,7 +25,7 @@ from fairwall.wire.v1 import error_pb2
 from sim.games import lay_out, read, table
 from sim.games.cards import DealError
 from sim.games.wash.deal import deal
-from sim.games.wash.referee import WashDealer, _WashTrial
+from sim.games.wash.trial import WashDealer, _WashTrial
 from sim.play import runner
 from sim.replay import playing
 from sim.replay.recorded import open_run
@@ -33,7 +33,7 @@ from sim.runs.folder import RunFolder
 from sim.scenarios.sweep import ScenarioError
 from sim.verify.check import verify
 from tests.e2e.test_verify_reports import Twins, played, reported, submitting, twins
-from tests.printed import terminal
+from tests.support.terminal_output import terminal
 
 __all__ = ["twins"]
 
@@ -145,7 +145,7 @@ SHOWS_OTHERWISE = submitting(
 )
 LOOKS_AWAY = submitting("SubmitVerdict", "request.accused = False", "compliance.games.wash", "WashService")
 MISREPORTS = submitting(
-    "SubmitSighting", "request.seen.data = bytes(len(request.seen.data))", "adversary.wash.play", "WashService"
+    "SubmitSighting", "request.seen.data = bytes(len(request.seen.data))", "adversary.play", "WashService"
 )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from compliance.answers import expectation
-from compliance.deployment import worth
+from compliance.deployment import answer_value
 from compliance.noise.sampling import Seeded
 from fairwall.errors import UserError
 from tests.neighbours.drawn import Drawn
@@ -48,7 +48,7 @@ def played(drawn: Drawn, number: int, folder: Path, tape: Tape, leak: Leak | Non
         for fewer in ("_ANSWERS", "_SHARES", "_REPEATS"):  # what an answer will be worth, told in less time
             patch.setattr(expectation, fewer, 1)
         if not drawn.is_whole:
-            patch.setattr(worth, "worths", _untold)
+            patch.setattr(answer_value, "worths", _untold)
         for entered in (fixed(tape), at_no_time(), logged(world.seen)):
             playing.enter_context(entered)
         try:
@@ -67,7 +67,7 @@ def played(drawn: Drawn, number: int, folder: Path, tape: Tape, leak: Leak | Non
     return [*world.seen, ("noise", *tape.asked)], tape
 
 
-def _untold(*_: object) -> Iterator[worth.Worth]:
+def _untold(*_: object) -> Iterator[answer_value.Worth]:
     return iter(())
 
 

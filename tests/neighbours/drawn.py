@@ -22,8 +22,8 @@ from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as group
 from fairwall.compliance.v1 import release_service_pb2 as release
 from fairwall.laws.local import LOCAL_LAWS
-from fairwall.laws.metric import METRICS, find_metric
-from fairwall.laws.sensitivity import least_stratum
+from fairwall.laws.metrics.metric import METRICS, find_metric
+from fairwall.laws.metrics.sensitivity import least_stratum
 from fairwall.rpc.arrays import header_of
 from fairwall.wire.metrics import number_of
 from tests.neighbours.world import NAME

@@ -23,12 +23,12 @@ import compliance.deployment.ledger
 import compliance.deployment.policy.loading
 import compliance.ledger
 import compliance.ledger.sqlite
-from compliance.mechanisms.conceal_laplace import ConcealLaplace
-from compliance.mechanisms.local.protocol import LocalProtocol
+from compliance.mechanisms.local_protocols import LocalProtocol
+from compliance.mechanisms.noise_on_gaps import ConcealLaplace
 from compliance.noise.sampling import Noise
 from compliance.records.people import Records
 from compliance.records.same_people import Traits
-from fairwall.laws.ball import Ball
+from fairwall.laws.noise.row_noise import Ball
 
 _NOBODY = Traits(bytes(16), 0, (), (), b"")
 """What a file shows of whom it is about, where that is not looked at: nothing of it is protected."""

@@ -20,11 +20,11 @@ from compliance.ledger.head import AnySeal, Head, Seal
 from compliance.ledger.place import Place, open_seal, open_store
 from compliance.ledger.store import LedgerUnavailable
 from fairwall.rpc.errors import Refusal
-from tests import postgres
 from tests.simulation.explore import request
 from tests.simulation.model import Answered, Broken, Committed, Event, Halted, Refused, Sealed, State, after
 from tests.simulation.recorder import RecordedSeal, RecordedStore, Recorder, check, state_of
 from tests.simulation.replica import Killed
+from tests.support import postgres_server
 
 KEY = bytes(32)
 DATA = ("people", "others")
@@ -75,10 +75,10 @@ def services(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     """Services of a ledger that has its budgets, and none of which is open yet."""
     (tmp_path / "ledger").mkdir()
     is_file = request.param == "sqlite"
-    place: Place = tmp_path / "ledger" / "ledger.sqlite" if is_file else postgres.shared().new_database()
+    place: Place = tmp_path / "ledger" / "ledger.sqlite" if is_file else postgres_server.shared().new_database()
     seal: AnySeal = Seal(tmp_path / "head", KEY)
     if request.param.endswith("table"):
-        seal = open_seal(postgres.shared().new_database(), KEY)
+        seal = open_seal(postgres_server.shared().new_database(), KEY)
     recorder = Recorder()
     ledger = Ledger(place, RecordedSeal(seal, Recorder()))
     for dataset in DATA:
@@ -130,7 +130,7 @@ def test_a_run_in_which_much_goes_wrong_is_one_that_the_model_allows(services: S
     """Services end between two statements, seals fail, and a database's connections are cut, again and again."""
     services.recorder.often = 0.02
     url = services.place
-    before, then = run(services, (lambda: postgres.end_connections(url)) if isinstance(url, str) else None)
+    before, then = run(services, (lambda: postgres_server.end_connections(url)) if isinstance(url, str) else None)
     state = check(before, services.recorder, then)
     assert services.recorder.faults > 5
     assert len(state.entries()) == len(state.answers) == 2 * BUDGET

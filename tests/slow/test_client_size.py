@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loans import Deployment
+from tests.support.loans_deployment import Deployment
 
 pytestmark = pytest.mark.slow
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairwall.laws import cheating
+from fairwall.laws.studies import cheat_detection
 from sim.games import read
-from tests.curator import cell_of, played
+from tests.support.curator_trial import cell_of, played
 
 pytestmark = pytest.mark.slow(seconds=15)
 TRIALS = 1000
@@ -35,7 +35,7 @@ def test_a_cheat_is_found_whenever_an_affected_request_is_opened_and_as_often_as
     assert [line["accused"] for line in lines] == [line["opened_affected"] for line in lines]
     # A share of 1,000 trials errs by 1.6 points, and by more than 5 in one case of 600.
     accused = np.mean([line["accused"] for line in lines])
-    assert accused == pytest.approx(cheating.caught(cheating.affected(cheat, 4, 0.1), 6), abs=0.05)
+    assert accused == pytest.approx(cheat_detection.caught(cheat_detection.affected(cheat, 4, 0.1), 6), abs=0.05)
 
 
 @pytest.mark.parametrize("cheat", ["quiet", "dropped", "relabelled"])

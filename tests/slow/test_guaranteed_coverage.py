@@ -12,7 +12,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.quantiles import LEVEL
+from fairwall.laws.noise.quantiles import LEVEL
 
 NAMES = ("counts", "counts-gaussian", "cube", "low-rank", "randomized-response")
 SIZES = tuple(

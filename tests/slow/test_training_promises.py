@@ -18,10 +18,9 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from adversary.training.play import NO_GUESS, guess
+from adversary.play import NO_GUESS, guess
 from compliance.answers.charging import DEVELOPER
-from compliance.answers.statistics import Cohort, game_cohort
-from compliance.answers.statistics_service import bounded
+from compliance.answers.statistics import Cohort, bounded, game_cohort
 from developer.training import network
 from developer.training.play import GroupSumClient, ModelSubmission, made, record_multiplier
 from fairwall.learning.batches import Poisson
@@ -30,7 +29,7 @@ from fairwall.rpc.arrays import gathered, to_message
 from sim.games import lay_out
 from sim.games.training.canaries import epsilon_refuted
 from sim.games.training.deal import TrainingDeal, deal
-from sim.games.training.referee import _model_deal, _TrainingTrial
+from sim.games.training.trial import _model_deal, _TrainingTrial
 
 pytestmark = [
     pytest.mark.slow,
@@ -151,7 +150,7 @@ def renyi_epsilon(noise: float, rate: float, steps: int, told: list[float], delt
 
 
 def test_the_second_accountant_knows_the_gaussian() -> None:
-    from fairwall.laws.gaussian import gaussian_epsilon
+    from fairwall.laws.noise.gaussian import gaussian_epsilon
 
     for multiplier, times in ((2.0, 1), (5.0, 9)):
         exact = gaussian_epsilon(multiplier / math.sqrt(times), DELTA)

@@ -6,7 +6,7 @@ Test subjects: `searched` is to find out what is wrong with each, and `best` doe
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.sensitivity import global_sensitivity
+from fairwall.laws.metrics.sensitivity import global_sensitivity
 
 EPSILON, STEP = 100.0, 0.02
 

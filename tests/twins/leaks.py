@@ -19,12 +19,12 @@ from compliance.deployment.policy import loading
 from compliance.ledger.accountant import pure
 from compliance.ledger.entries import LedgerError
 from compliance.mechanisms.counts import CountsMechanism
-from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import BatchQuestion, exactly, with_interval
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import step_for
-from fairwall.laws.noise import Laplace
+from fairwall.laws.noise.distributions import Laplace
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from sim.attestation import statement

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import MechanismAnswer
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.noise.sampling import ROUNDING_STEPS, step_for
 
 

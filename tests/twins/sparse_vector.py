@@ -7,8 +7,8 @@ are only compared.
 
 from dataclasses import dataclass
 
-from compliance.mechanisms.sparse_vector import SparseVectorMechanism
-from fairwall.laws.selection import SparseVectorNoise
+from compliance.mechanisms.selection import SparseVectorMechanism
+from fairwall.laws.mechanisms.selection import SparseVectorNoise
 
 
 @dataclass(frozen=True)

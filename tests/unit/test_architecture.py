@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compliance.mechanisms import MECHANISMS
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metrics.metric import METRICS
 from fairwall.rpc.access import SERVICES
 from sim.games import GAMES
 from tests.broken import table
@@ -116,7 +116,7 @@ def test_the_tables_of_the_docs_have_every_row(page: str, names: dict[str, objec
 
 
 def test_what_is_wrong_with_a_scenario_is_said_of_a_key_that_there_is() -> None:
-    for place in ("scenarios/checks.py", *(f"games/{game}/scenario.py" for game in GAMES)):
+    for place in ("scenarios/scenario.py", *(f"games/{game}/scenario.py" for game in GAMES)):
         said = re.findall(
             r"[\"']((?:data|compliance|developer|adversary|release|disclosure|groups)(?:\.\w+)+): ",
             (ROOT / "sim" / place).read_text(),

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests import history
-from tests.history import Call, Kept, Record, Sealed, faults
+from tests.support import ledger_history
+from tests.support.ledger_history import Call, Kept, Record, Sealed, faults
 
 KEY = bytes(range(32))
 START = b"start"
@@ -36,8 +36,8 @@ def kept(*rows: tuple[str, dict[str, Any]], sealed: int | None = None) -> Kept:
     records, before = [], START
     for number, (kind, values) in enumerate(rows, start=1):
         record = Record(kind, "loans", {"sequence": number, **values}, b"", b"")
-        before = history.link(before, record)
-        records.append(replace(record, chain=before, mac=history.mac(KEY, before)))
+        before = ledger_history.link(before, record)
+        records.append(replace(record, chain=before, mac=ledger_history.mac(KEY, before)))
     end = len(rows) if sealed is None else sealed
     return Kept({"loans": START}, tuple(records), {"loans": Sealed(end, records[end - 1].chain)})
 
@@ -73,59 +73,65 @@ def test_what_is_charged_and_not_yet_sealed_may_be_lost_on_its_way() -> None:
 
 
 BROKEN: dict[str, tuple[list[str], Callable[[], tuple[tuple[Call, ...], Kept]]]] = {
-    "an answer that is not kept": ([history.NO_RECORD], lambda: ((*CALLS[:5], call("ann", "c", 6, 3.0)), kept(*ROWS))),
-    "another answer to a repeat": ([history.TWO_ANSWERS], lambda: ((*CALLS, call("ann", "a", 7, 1.5)), kept(*ROWS))),
+    "an answer that is not kept": (
+        [ledger_history.NO_RECORD],
+        lambda: ((*CALLS[:5], call("ann", "c", 6, 3.0)), kept(*ROWS)),
+    ),
+    "another answer to a repeat": (
+        [ledger_history.TWO_ANSWERS],
+        lambda: ((*CALLS, call("ann", "a", 7, 1.5)), kept(*ROWS)),
+    ),
     "another answer than is kept": (
-        [history.TWO_ANSWERS],
+        [ledger_history.TWO_ANSWERS],
         lambda: (CALLS, kept(*ROWS[:3], charge("ann", "b", 2.5))),
     ),
     "a repeat that is charged": (
-        [history.CHARGED_TWICE],
+        [ledger_history.CHARGED_TWICE],
         lambda: (CALLS[:2], kept(*ROWS[:3], charge("ann", "a", 1.0))),
     ),
-    "a charge for another": ([history.NOT_ASKED], lambda: (CALLS[:1], kept(*ROWS))),
+    "a charge for another": ([ledger_history.NOT_ASKED], lambda: (CALLS[:1], kept(*ROWS))),
     "a larger charge than was asked for": (
-        [history.NOT_ASKED],
+        [ledger_history.NOT_ASKED],
         lambda: (CALLS[:1], kept(*ROWS[:2], charge("ann", "a", 1.0, epsilon=0.15))),
     ),
     "a charge for what was refused": (
-        [history.REFUSED_AND_CHARGED],
+        [ledger_history.REFUSED_AND_CHARGED],
         lambda: ((*CALLS[:5], call("ann", "b", 6, refusal="QUOTA_EXHAUSTED")), kept(*ROWS)),
     ),
-    "a refusal with budget left": ([history.REFUSED_TOO_EARLY], lambda: ((CALLS[0], CALLS[5]), kept(*ROWS[:3]))),
+    "a refusal with budget left": ([ledger_history.REFUSED_TOO_EARLY], lambda: ((CALLS[0], CALLS[5]), kept(*ROWS[:3]))),
     "more than a developer's share": (
-        [history.EXCEEDED],
+        [ledger_history.EXCEEDED],
         lambda: ((*CALLS[:5], call("ann", "c", 6, 3.0)), kept(*ROWS, charge("ann", "c", 3.0))),
     ),
     "more than the whole": (
-        [history.EXCEEDED],
+        [ledger_history.EXCEEDED],
         lambda: (CALLS[:5], kept(terms("", 0.1), *ROWS[1:])),
     ),
     "a charge before the one that was answered before": (
-        [history.OUT_OF_ORDER],
+        [ledger_history.OUT_OF_ORDER],
         lambda: (CALLS, kept(*ROWS[:2], ROWS[3], ROWS[2])),
     ),
     "a record that was taken out": (
-        [history.BROKEN, history.NO_RECORD],
+        [ledger_history.BROKEN, ledger_history.NO_RECORD],
         lambda: (CALLS, changed(kept(*ROWS), lambda records: (*records[:2], records[3]))),
     ),
     "two records of one number": (
-        [history.BROKEN],
+        [ledger_history.BROKEN],
         lambda: (CALLS, changed(kept(*ROWS), lambda records: (*records[:3], numbered(records[3], 3)))),
     ),
     "a record that was changed": (
-        [history.BROKEN],
+        [ledger_history.BROKEN],
         lambda: (CALLS, changed(kept(*ROWS), lambda records: (with_epsilon(records[0], 0.4), *records[1:]))),
     ),
     "a record by another key": (
-        [history.BROKEN],
+        [ledger_history.BROKEN],
         lambda: (CALLS, changed(kept(*ROWS), lambda records: (*records[:3], replace(records[3], mac=b"")))),
     ),
     "a seal of what is lost": (
-        [history.SEALED_AHEAD],
+        [ledger_history.SEALED_AHEAD],
         lambda: (CALLS[:1], replace(kept(*ROWS[:3]), heads=kept(*ROWS).heads)),
     ),
-    "an answer that is not sealed": ([history.NOT_SEALED], lambda: (CALLS, kept(*ROWS, sealed=3))),
+    "an answer that is not sealed": ([ledger_history.NOT_SEALED], lambda: (CALLS, kept(*ROWS, sealed=3))),
 }
 
 
@@ -145,7 +151,7 @@ def with_epsilon(record: Record, epsilon: float) -> Record:
 def test_each_fault_is_found_and_named(what: str) -> None:
     expected, make = BROKEN[what]
     found = kinds(*make())
-    if history.BROKEN in expected:  # beside which heads and sums mean little
+    if ledger_history.BROKEN in expected:  # beside which heads and sums mean little
         assert set(expected) <= set(found)
     else:
         assert found == expected
@@ -159,12 +165,12 @@ def test_charges_of_a_tenth_add_up_exactly() -> None:
 
 def test_a_head_is_the_newer_of_its_two_places() -> None:
     def place(head: Sealed) -> bytes:
-        seal = history.hmac.digest(KEY, b"fairwall ledger head %d " % head.sequence + head.chain, "sha256")
+        seal = ledger_history.hmac.digest(KEY, b"fairwall ledger head %d " % head.sequence + head.chain, "sha256")
         told = {"sequence": head.sequence, "chain": head.chain.hex(), "seal": seal.hex()}
         return json.dumps(told).encode().ljust(4095) + b"\n"
 
     older, newer = Sealed(4, b"four"), Sealed(5, b"five")
-    assert history.head_in(place(older) + place(newer), KEY) == newer
-    assert history.head_in(place(older) + bytes(4096), KEY) == older
+    assert ledger_history.head_in(place(older) + place(newer), KEY) == newer
+    assert ledger_history.head_in(place(older) + bytes(4096), KEY) == older
     with pytest.raises(AssertionError, match="another key"):
-        history.head_in(place(older) + place(newer), bytes(32))
+        ledger_history.head_in(place(older) + place(newer), bytes(32))

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import shards
+from tests.support import shards
 
 ROOT = Path(__file__).parents[2]
 

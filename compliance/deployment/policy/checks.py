@@ -36,7 +36,7 @@ from compliance.records.groups import UNKNOWN
 from fairwall.errors import NotOneOf, did_you_mean, nearest
 from fairwall.laws.local import LocalPrivacyError
 from fairwall.tables.columns import names_of
-from fairwall.wire.limits import EPSILON_MIN
+from fairwall.wire.numbers import EPSILON_MIN
 
 FROM_SUMS = ("cube", "counts")
 """Mechanisms that answer from sums alone."""

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from fairwall import toml
 from fairwall.files import require_end
-from fairwall.laws.metric import key_of
+from fairwall.laws.metrics.metric import key_of
 
 SHIPPED = Path(__file__).with_name("laws")
 

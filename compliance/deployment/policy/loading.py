@@ -33,15 +33,14 @@ from compliance.records.groups import NO_LABEL, OTHER, UNKNOWN, Attribute, Group
 from compliance.records.people import Records, RecordsError
 from compliance.records.rows import FileRows, identified
 from compliance.records.same_people import Traits, traits_of
+from fairwall.errors import DataError
+from fairwall.laws.groups.proxy_attributes import GOLDEN_MIN, rounded
 from fairwall.laws.local import LOCAL_LAWS
-from fairwall.laws.probable import GOLDEN_MIN, rounded
 from fairwall.tables import columns as table_columns
 from fairwall.tables.columns import MISSING, names_of
-from fairwall.tables.errors import DataError
-from fairwall.tables.people import TwoGroups, select
+from fairwall.tables.people import Roles, TwoGroups, select
 from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
-from fairwall.tables.roles import Roles
 from fairwall.tables.values import ColumnValues, is_unknown, meaning, several
 from fairwall.wire.rows import RowsError
 

@@ -22,21 +22,20 @@ from compliance.ledger import postgres
 from compliance.ledger.entries import UNIT_EPSILON, LedgerError
 from compliance.ledger.place import SCHEME, Place, is_database
 from compliance.mechanisms import MECHANISMS, Mechanism, find_mechanism
-from compliance.mechanisms.bounding import Bounding, bounded
-from compliance.mechanisms.cauchy import CauchyMechanism
+from compliance.mechanisms.noise_on_gaps import Bounding, CauchyMechanism, bounded
 from compliance.mechanisms.recommended import Recommended
 from fairwall.errors import NotOneOf, UserError
-from fairwall.laws.exposure import REVEAL_MAX, Limit
+from fairwall.laws.choice.prediction import Promise
 from fairwall.laws.local import LOCAL_LAWS, split
-from fairwall.laws.precision import DECIMALS_MAX
-from fairwall.laws.shares import DEFAULT_SHARES, Shares
-from fairwall.laws.standings import Promise
+from fairwall.laws.metrics.answer_precision import DECIMALS_MAX
+from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES, Shares
+from fairwall.laws.privacy.exposure import REVEAL_MAX, Limit
 from fairwall.rpc.addresses import mistake
+from fairwall.rpc.fair_use import Quota
 from fairwall.rpc.identity import NAME
-from fairwall.rpc.quota import Quota
 from fairwall.tables.columns import names_of
 from fairwall.tables.values import meaning
-from fairwall.wire.limits import EPSILON_MIN
+from fairwall.wire.numbers import EPSILON_MIN
 
 DEVELOPERS_LISTED = 5
 """Most developers named on a line."""

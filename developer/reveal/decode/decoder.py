@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.noise import NoiseDistribution
+from fairwall.laws.noise.distributions import NoiseDistribution
 
 
 @dataclass(frozen=True, eq=False)

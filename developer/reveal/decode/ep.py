@@ -46,9 +46,9 @@ from developer.reveal.decode.likelihood import (
     told_by_size,
     with_public_size,
 )
-from fairwall.laws.cube import CubeNoise
-from fairwall.laws.mechanisms import RESPONSE_FROM
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
+from fairwall.laws.mechanisms.table import RESPONSE_FROM
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
+from fairwall.laws.noise.linf_ball import CubeNoise
 
 _SIZES_TRIED, _ROUNDS_FOR_SIZES = 5, 20
 _NOISY_SIZES_TRIED = 25

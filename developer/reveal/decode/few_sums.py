@@ -1,8 +1,8 @@
 r"""Decode answers that are functions of a few noisy sums, those of `cells`.
 
 **Inversion.** The developer's own predictions determine which sums are released, y = S z + noise: S and the noise
-distribution are computed as compliance does. Answers are posterior means of u (`fairwall.laws.posterior`), nearly
-linear in y: were gaps by chance alone what is expected,
+distribution are computed as compliance does. Answers are posterior means of u (`fairwall.laws.choice.posterior`),
+nearly linear in y: were gaps by chance alone what is expected,
 
     u = G (y - s S 1),    G = s(1-s) X S' (s(1-s) S S' + R)^-1,    u = -gap N0 N1 / n.
 
@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import DecoderInputs
-from fairwall.laws.cells import cut, discrete_variance, narrowed
-from fairwall.laws.exposure import NO_LIMIT, Limit, least_people_within
-from fairwall.laws.noise import Laplace, NoiseDistribution
-from fairwall.laws.posterior import centred_values
-from fairwall.laws.purchases import plan_among
+from fairwall.laws.choice.cell_partition import cut, discrete_variance, narrowed
+from fairwall.laws.choice.cell_purchases import plan_among
+from fairwall.laws.choice.posterior import centred_values
+from fairwall.laws.noise.distributions import Laplace, NoiseDistribution
+from fairwall.laws.privacy.exposure import NO_LIMIT, Limit, least_people_within
 
 _Scaled = Callable[[float], NoiseDistribution]
 

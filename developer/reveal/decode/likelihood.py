@@ -30,13 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import DecoderInputs
-from fairwall.laws.cube import CubeNoise, coordinates
-from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
-from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
-from fairwall.laws.precision import rounding_law
-from fairwall.laws.response import turning_probability
-from fairwall.laws.shares import DEFAULT_SHARES
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS, NoiseInputs
+from fairwall.laws.metrics.answer_precision import rounding_law
+from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
+from fairwall.laws.noise.linf_ball import CubeNoise, coordinates
+from fairwall.laws.noise.randomized_response import turning_probability
 
 if TYPE_CHECKING:
     from developer.reveal.strategies.strategy import PublicTerms
@@ -66,7 +66,7 @@ _FAR = 50.0
 def law_of(terms: PublicTerms, *, n0: int, n1: int, queries: int, epsilon: float) -> NoiseDistribution | None:
     """Return the distribution of a gap's error in a batch; None for exact answers, among which float32 counts.
 
-    It comes from `fairwall.laws.mechanisms`. The sizes used by `counts` are found by `counts_size`; answers of
+    It comes from `fairwall.laws.mechanisms.table`. The sizes used by `counts` are found by `counts_size`; answers of
     `randomized-response` are read as gaps of the noisy attributes (`noisy_attributes`). A metric of several parts is no
     difference of two means: the distribution of one absolute gap is used in its place. n0 and n1 are assumed sizes in
     the metric's stratum, at least 1; epsilon is the batch's, and may be infinite (`terms.epsilon` is not used).
@@ -147,7 +147,7 @@ def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], sc
     An answer is T/n1 - (1/n0 + 1/n1) s, T the row's total and s the noisy sum. Unless s was clipped it lies on a grid,
     a power of two near 2^-20 of the noise's scale, for Gaussian noise 2^-30 (n0/2 is on it too). So for the right n0
     nearly all s are on the grid; for a wrong one they lie anywhere between. Without answers it is n // 2. `scale` is
-    that of the noise on a sum, from `fairwall.laws.counts`.
+    that of the noise on a sum, from `fairwall.laws.noise.count_noise`.
     """
     if not len(gaps):
         return n // 2
@@ -164,7 +164,7 @@ def with_public_size(
     """Return gaps, (m,), recomputed with the public N0 where there is one, and the N0 they now go with.
 
     A gap computed with a noisy N0 stands for the sum s = (T/n1 - gap) / (1/n0 + 1/n1), and the released number is s -
-    N0/2 (`fairwall.laws.counts`): with a public N0 the noise of N0 drops out.
+    N0/2 (`fairwall.laws.noise.count_noise`): with a public N0 the noise of N0 drops out.
     """
     if terms.n0 in (None, n0):
         return gaps, n0
@@ -196,8 +196,8 @@ def noisy_attributes(
 ) -> tuple[int, int, NDArray[np.float64]]:
     """Return N0, N1 and the exact gaps, (m,), of the noisy attributes from answers of randomised response.
 
-    Let N1' people have a noisy attribute of 1. By the estimates of `fairwall.laws.response`, unless clipped to the
-    possible range,
+    Let N1' people have a noisy attribute of 1. By the estimates of `fairwall.laws.noise.randomized_response`, unless
+    clipped to the possible range,
 
         gap = -n / (n0 n1 (1 - 2p)) (h - mean h) z',    n1 = (N1' - n p)/(1 - 2p),    n0 = n - n1,
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from developer.reveal.decode import lstsq
 from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.ep import centred, decided, exact, posterior, prior_log_odds, rescaled
-from fairwall.laws.noise import Gaussian
+from fairwall.laws.noise.distributions import Gaussian
 
 LADDERS, RUNGS = 4, 8
 STEPS, LEAST_STEPS = 5000, 500

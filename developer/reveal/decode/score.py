@@ -14,7 +14,7 @@ from developer.reveal.decode import lstsq
 from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.ep import centred, even_odds, exact, prior_log_odds, rescaled, to_v
 from developer.reveal.decode.likelihood import smeared
-from fairwall.laws.noise import Gaussian
+from fairwall.laws.noise.distributions import Gaussian
 
 
 def decode(evidence: DecoderInputs) -> NDArray[np.float64]:

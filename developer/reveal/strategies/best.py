@@ -35,14 +35,14 @@ from developer.reveal.decode import best as decoder
 from developer.reveal.decode import few_sums, score
 from developer.reveal.decode.ep import settled
 from developer.reveal.decode.likelihood import law_of, likelihood, smeared
-from developer.reveal.decode.meet import is_listable
+from developer.reveal.decode.meet_in_the_middle import is_listable
 from developer.reveal.strategies import meet, predictive_parity, splitting, verdicts
 from developer.reveal.strategies.compressed import decide, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Reveal, StrategyInputs, everyone
-from fairwall.laws.exposure import cells_within, least_people_within
-from fairwall.laws.noise import Gaussian, NoiseDistribution
-from fairwall.laws.precision import DECIMALS
+from fairwall.laws.metrics.answer_precision import DECIMALS
+from fairwall.laws.noise.distributions import Gaussian, NoiseDistribution
+from fairwall.laws.privacy.exposure import cells_within, least_people_within
 
 _HUNCH = math.log(0.6 / 0.4)
 """Log-odds given to the guess by h0's scores: Adult's is right for 60% of either group."""

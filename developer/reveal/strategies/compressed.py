@@ -11,7 +11,7 @@ from developer.reveal.decode.ep import settled
 from developer.reveal.decode.likelihood import likelihood
 from developer.reveal.strategies.sizes import alone, group_sizes
 from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
-from fairwall.laws.exposure import one_person
+from fairwall.laws.privacy.exposure import one_person
 
 
 def near_base(inputs: StrategyInputs) -> NDArray[np.float64]:
@@ -84,8 +84,8 @@ def decide(inputs: StrategyInputs, evidence: DecoderInputs) -> Reveal:
 
 def _confidence(inputs: StrategyInputs, evidence: DecoderInputs, alone_guess: Reveal) -> NDArray[np.float64]:
     """Return the decoded probabilities at even odds, where delta is 0 clipped to what epsilon allows."""
-    # The limit is e^(2 epsilon), since N0 is known (`fairwall.laws.exposure`). For noisy attributes the decoded value
-    # is the probability that each is true.
+    # The limit is e^(2 epsilon), since N0 is known (`fairwall.laws.privacy.exposure`). For noisy attributes the decoded
+    # value is the probability that each is true.
     assert alone_guess.reconstruction is not None
     z = np.clip(alone_guess.reconstruction / (1 / evidence.n0 + 1 / evidence.n1), 0.0, 1.0)
     sure = one_person(inputs.terms.epsilon)

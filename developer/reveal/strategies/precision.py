@@ -1,10 +1,10 @@
 """Bounds on the rounding error of exact answers, and detection of the answers' number format.
 
 An exact gap is ``S1 / N1 - S0 / N0`` in float64, with sums ``S1`` and ``S0`` that are exact where every score is a
-multiple of one power of two and the sums stay below 2^53 of it (`fairwall.laws.values.sums_over`). Three roundings to
-nearest remain: one for each quotient and one for the difference. Each is off by at most half a unit in the last place
-of its result, 2^(k-54) for a result below 2^k. Conversion to float32 adds half a unit in *its* last place, 2^(k-25);
-rounding to d decimals adds 10^-d / 2.
+multiple of one power of two and the sums stay below 2^53 of it (`fairwall.laws.metrics.values.sums_over`). Three
+roundings to nearest remain: one for each quotient and one for the difference. Each is off by at most half a unit in the
+last place of its result, 2^(k-54) for a result below 2^k. Conversion to float32 adds half a unit in *its* last place,
+2^(k-25); rounding to d decimals adds 10^-d / 2.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.precision import DECIMALS_MAX, Precision
+from fairwall.laws.metrics.answer_precision import DECIMALS_MAX, Precision
 
 PRECISIONS: tuple[Precision, ...] = (*range(DECIMALS_MAX + 1), "float32", "float64")
 """The formats an answer may have where none is public. Every double is its own rounding to float64."""

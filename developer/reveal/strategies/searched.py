@@ -26,7 +26,7 @@ from developer.reveal.decode.likelihood import law_of
 from developer.reveal.strategies import best
 from developer.reveal.strategies.compressed import decide
 from developer.reveal.strategies.strategy import SIGNED, PublicTerms, Reveal, StrategyInputs
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
 
 Simulate = Callable[[NDArray[np.float64], NDArray[np.bool_], np.random.Generator], NDArray[np.float64]]
 """A function from rows, (m, n), the disadvantaged, (n,), and a random generator to the mechanism's gaps, (m,)."""

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import Decoder
-from fairwall.laws.exposure import NO_LIMIT, Limit
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Noisy
-from fairwall.laws.metric import METRICS, Metric
-from fairwall.laws.precision import Precision
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS, Noisy
+from fairwall.laws.metrics.answer_precision import Precision
+from fairwall.laws.metrics.metric import METRICS, Metric
+from fairwall.laws.privacy.exposure import NO_LIMIT, Limit
 
 
 class Metrics(Set[str]):

@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 from developer.reveal.strategies.precision import PRECISIONS, error, possible
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
-from fairwall.laws.metric import find_metric
-from fairwall.laws.precision import Precision
+from fairwall.laws.metrics.answer_precision import Precision
+from fairwall.laws.metrics.metric import find_metric
 
 Integers = NDArray[np.int64]
 

@@ -21,7 +21,7 @@ from developer.training.groups import GroupAdder, held_sums
 from developer.training.model import TrainingSet, TrainingStep
 from developer.training.practice.descent import descent
 from developer.training.practice.practice import Halved, PracticeTask, Practised
-from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
+from fairwall.laws.noise.gaussian import gaussian_epsilon, gaussian_multiplier
 
 
 @dataclass(frozen=True, eq=False)

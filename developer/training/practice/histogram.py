@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from developer.training.model import TrainingPromise, TrainingStep
 from developer.training.practice.descent import descent
 from developer.training.practice.practice import PracticeTask
-from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
+from fairwall.laws.noise.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.learning.ensemble import Ensemble
 
 BINS = 8

@@ -30,9 +30,9 @@ from fairwall.client.rehearsal import DATA, RehearsalService
 from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.client.search import Search, candidates_of
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
-from fairwall.laws.alternatives import Candidates
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.metric import find_metric, meaning
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.metrics.metric import find_metric, meaning
+from fairwall.laws.studies.alternatives import Candidates
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
 from fairwall.wire.audits import ID_DIGITS, audit_digest, sealed_digest

@@ -17,8 +17,7 @@ from fairwall.client.gaps import require_pandas
 from fairwall.client.predictions import PredictionBatch, announced, encoded
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub
-from fairwall.laws.ball import Ball
-from fairwall.laws.group_tables import (
+from fairwall.laws.groups.group_tables import (
     NoisyRows,
     NoisyTable,
     Share,
@@ -30,7 +29,7 @@ from fairwall.laws.group_tables import (
     sizes,
     worst_pair,
 )
-from fairwall.laws.practice import (
+from fairwall.laws.groups.practice_measures import (
     GroupEstimate,
     MeasureCounts,
     balanced_accuracy,
@@ -40,7 +39,8 @@ from fairwall.laws.practice import (
     ratios_however_filled,
     treatment_equality,
 )
-from fairwall.laws.probable import ProbableTable, Proxied
+from fairwall.laws.groups.proxy_attributes import Proxied, ProxyTable
+from fairwall.laws.noise.row_noise import Ball
 from fairwall.rpc import arrays, channel, chunks
 from fairwall.tables.values import is_unknown
 from fairwall.wire.audits import ID_DIGITS, by_group_digest
@@ -169,11 +169,11 @@ class ByGroup:
             group's rate over the most favoured group's; each with ``_low`` and ``_high``, an interval that holds the
             exact number of these people with probability at least 95%; ``m_below_four_fifths``, the probability of an
             exact ratio below 0.8; and for selection and scoring rates ``m_p_value``
-            (`fairwall.laws.group_tables.p_values`). If an attribute is known by probabilities: ``m_noise``,
+            (`fairwall.laws.groups.group_tables.p_values`). If an attribute is known by probabilities: ``m_noise``,
             ``m_sampling`` and ``m_proxy``, the 95% half-width of each part of the error, and ``m_proxy_p_value``,
             corrected for the number of groups: the probability that a rate from probabilities alone is so far off, if
-            their assumption holds (`fairwall.laws.probable`). ``attrs`` has the data set, the charges, and for each
-            measure and model the `WorstPair` furthest apart.
+            their assumption holds (`fairwall.laws.groups.proxy_attributes`). ``attrs`` has the data set, the charges,
+            and for each measure and model the `WorstPair` furthest apart.
 
         Raises
         ------
@@ -287,7 +287,7 @@ class ByGroup:
             With true and false positive rates ``balanced_accuracy``, (TPR + 1 - FPR) / 2, in [0, 1], and
             ``treatment_equality``, false negatives over false positives, from 0 to infinity; with selection or true
             positive rates m ``m_odds_ratio``, from 0 to infinity. All have the ends of an interval, ``_low`` and
-            ``_high``, as of `frame`; NaN means not defined, or not compared (`fairwall.laws.practice`).
+            ``_high``, as of `frame`; NaN means not defined, or not compared (`fairwall.laws.groups.practice_measures`).
 
         Raises
         ------
@@ -323,7 +323,8 @@ class ByGroup:
             A record for each model and group, with four numbers for each purchased measure m of decisions:
             ``m_ratio_least`` and ``m_ratio_most``, by the counts as released, and ``m_ratio_low`` and ``m_ratio_high``,
             between which the exact ratio of these people lies with 95%, noise included, whatever groups the unknown
-            belong to (`fairwall.laws.practice.ratios_however_filled`). NaN for groups that are not compared.
+            belong to (`fairwall.laws.groups.practice_measures.ratios_however_filled`). NaN for groups that are not
+            compared.
 
         Raises
         ------
@@ -387,11 +388,11 @@ class ByGroup:
         return np.moveaxis(np.arange(len(self.groups)).reshape(sizes), place, -1).ravel()
 
     @cached_property
-    def _probable_tables(self) -> dict[int, ProbableTable]:
+    def _probable_tables(self) -> dict[int, ProxyTable]:
         """The table of each model, if an attribute is known by probabilities; `_tables` has the others."""
         values, groups = len(self.release.by[self.by.index(str(self.probable))].values), len(self.groups)
         found = {
-            model: ProbableTable(_numbers(each.counts), _numbers(each.golden), each.rate, values)
+            model: ProxyTable(_numbers(each.counts), _numbers(each.golden), each.rate, values)
             for each in self.release.tables
             for model in each.models
         }

@@ -16,13 +16,13 @@ from fairwall.client import rows
 from fairwall.client.predictions import PredictionBatch, announced, encoded
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
-from fairwall.laws.alternatives import Candidates
-from fairwall.laws.exposure import in_words, one_person
-from fairwall.laws.precision import Precision
-from fairwall.laws.quantiles import LEVEL
+from fairwall.laws.metrics.answer_precision import Precision
+from fairwall.laws.noise.quantiles import LEVEL
+from fairwall.laws.privacy.exposure import in_words, one_person
+from fairwall.laws.studies.alternatives import Candidates
 from fairwall.rpc import arrays, channel, chunks
 from fairwall.wire.metrics import name_of, number_of
-from fairwall.wire.precision import from_message
+from fairwall.wire.numbers import from_message
 from fairwall.wire.v1.array_pb2 import Array
 
 if TYPE_CHECKING:

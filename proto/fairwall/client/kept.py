@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.errors import UserError
-from fairwall.laws.commitment import Commitment
+from fairwall.laws.studies.commitment import Commitment
 
 __tracebackhide__ = True
 """Hides frames from pytest, which would print arguments: rows about people."""

@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 from fairwall.client.by_group import ByGroup, told
 from fairwall.client.predictions import PredictionBatch, in_order, is_missing, numbers, unfit
 from fairwall.client.rows import common, labels_of
-from fairwall.laws.group_tables import UNDEFINED, compared
-from fairwall.laws.practice import GroupEstimate, MeasureCounts, common_odds_ratio, standardised_difference
+from fairwall.laws.groups.group_tables import UNDEFINED, compared
+from fairwall.laws.groups.practice_measures import (
+    GroupEstimate,
+    MeasureCounts,
+    common_odds_ratio,
+    standardised_difference,
+)
 
 __tracebackhide__ = True
 """Hides frames from pytest, which would print arguments: rows about people."""
@@ -126,8 +131,8 @@ class BySegment:
         """Return a record for each group, with the odds ratio of selection that is common to the segments.
 
         ``common_odds_ratio`` is sum(a d / n) / sum(b c / n) over segments, from 0 to infinity (Mantel and Haenszel
-        1959), with ``_low`` and ``_high``; see `fairwall.laws.practice.common_odds_ratio`. The reference is as of
-        `ByGroup.practice`.
+        1959), with ``_low`` and ``_high``; see `fairwall.laws.groups.practice_measures.common_odds_ratio`. The
+        reference is as of `ByGroup.practice`.
         """
         joined, both = self.counts.joined(over), self._counts(over)
         sizes = both.combined(np.kron(np.eye(2), np.ones(len(self.segments))))

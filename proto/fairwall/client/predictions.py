@@ -108,7 +108,7 @@ class PredictionBatch:
 
 
 def announced(predictions: NDArray[Any] | PredictionBatch) -> ArrayHeader:
-    """Return the header of predictions; ArrayError as of `fairwall.rpc.arrays.header_of`."""
+    """Return the header of predictions; ArrayError as of `fairwall.rpc.arrays.first_header`."""
     if isinstance(predictions, PredictionBatch):
         predictions = np.broadcast_to(np.zeros((), predictions.dtype), predictions.shape)
     return arrays.header_of(predictions)

@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairwall.client.predictions import PredictionBatch, in_order, numbers
 from fairwall.compliance.v1.audit_service_pb2 import RowsTerms
-from fairwall.errors import UserError
+from fairwall.errors import DataError, UserError
 from fairwall.tables import reading
 from fairwall.tables.columns import names_of
-from fairwall.tables.errors import DataError
 from fairwall.wire.rows import as_array, digest_of, id_text, listed, order_of, ordered_ids
 
 __tracebackhide__ = True

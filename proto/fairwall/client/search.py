@@ -12,7 +12,7 @@ import numpy as np
 from fairwall.client.gaps import Answer, Terms, axes_of, require_pandas
 from fairwall.client.predictions import PredictionBatch, in_order
 from fairwall.client.rows import labels_of, say
-from fairwall.laws.alternatives import NAME_MAX, Candidates, SearchPosterior
+from fairwall.laws.studies.alternatives import NAME_MAX, Candidates, SearchPosterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,11 +132,11 @@ def expected_error(batch: PredictionBatch, epsilon: float, terms: Terms) -> floa
 
     With very many people it is computed from a part of them, as the service predicts it.
     """
-    from fairwall.laws.batch import FEW, AskedBatch  # imported here because loading it takes a while
-    from fairwall.laws.cells import part_of
-    from fairwall.laws.choice import Allowance, best_for_search
-    from fairwall.laws.exposure import Limit
-    from fairwall.laws.shares import Shares
+    from fairwall.laws.choice.cell_partition import part_of
+    from fairwall.laws.choice.choose import Allowance, best_for_search
+    from fairwall.laws.choice.public_batch import FEW, AskedBatch  # imported here because loading it takes a while
+    from fairwall.laws.metrics.group_size_range import Shares
+    from fairwall.laws.privacy.exposure import Limit
 
     people = batch.shape[1]
     some = np.arange(people) if people <= 2 * FEW else part_of(people, FEW)

@@ -109,3 +109,12 @@ def from_array(nodes: NDArray[np.generic], features: int, most: int = MOST_NODES
     if not ((tree[left] == tree) & (tree[right] == tree))[~leaf].all():
         raise ValueError("a forest's trees must come one after the other")
     return Forest(np.append(roots, len(nodes)), feature, number, left, right)
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """LightGBM's ``max_depth``, ``learning_rate`` and ``n_estimators``; other parameters have their defaults."""
+
+    depth: int
+    rate: float
+    trees: int

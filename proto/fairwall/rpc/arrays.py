@@ -1,4 +1,4 @@
-"""The one codec of arrays: raw little-endian bytes in C order, an element type, a shape.
+"""The one codec of arrays: raw little-endian bytes in C order, an element type, a shape; whole, or streamed in chunks.
 
 The length is checked against the header before a byte is used; no received data are ever executed or unpickled.
 """
@@ -6,13 +6,16 @@ The length is checked against the header before a byte is used; no received data
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.rpc.errors import Refusal
 from fairwall.rpc.memory import LET_GO_BYTES, let_go, room
-from fairwall.wire.v1 import array_pb2
+from fairwall.wire.v1 import array_pb2, error_pb2
 
 CHUNK_BYTES = 1 << 20
 """Size of a chunk: large enough to amortise a message's cost, well below gRPC's limit of 4 MiB a message."""
@@ -24,6 +27,8 @@ _TYPES: dict[int, np.dtype[np.generic]] = {
     array_pb2.ELEMENT_TYPE_BIT: np.dtype("?"),
 }
 _CODES = {dtype: code for code, dtype in _TYPES.items()}
+
+_ANY_BYTES = 1 << 32
 
 
 class ArrayError(ValueError):
@@ -140,3 +145,41 @@ def _wire_order(array: NDArray[np.generic]) -> NDArray[np.generic]:
     if array.dtype == np.bool_:
         return np.packbits(np.atleast_1d(array), axis=-1, bitorder="little")
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+
+
+def first_header(requests: Iterator[Any]) -> Any:
+    """Return the header at the start of a stream; Refusal ``REQUEST_MALFORMED`` if there is none."""
+    first = next(requests, None)
+    if first is None or first.WhichOneof("part") != "header":
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+    return first.header
+
+
+def parts_after(sizes: Iterable[int], requests: Iterator[Any], part: str) -> list[bytes]:
+    """Return byte strings of these sizes from the rest of a stream; Refusal ``REQUEST_MALFORMED`` if it has others."""
+    starts, found = list(accumulate(sizes, initial=0)), bytearray()
+    for request in requests:
+        if request.WhichOneof("part") != part or len(found) > starts[-1]:
+            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+        found += getattr(request, part)
+    if len(found) != starts[-1]:
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+    return [bytes(found[start:end]) for start, end in pairwise(starts)]
+
+
+def array_after(
+    header: array_pb2.ArrayHeader, requests: Iterator[Any], part: str, limit_bytes: int = _ANY_BYTES
+) -> NDArray[np.generic]:
+    """Return the announced array from the rest of a stream; Refusal ``REQUEST_MALFORMED`` if it has other bytes.
+
+    More bytes than the limit are refused before memory is allocated.
+    """
+    try:
+        arriving = ArrivingArray(header, limit_bytes)
+        for request in requests:
+            if request.WhichOneof("part") != part:
+                raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+            arriving.append(getattr(request, part))
+        return arriving.finish()
+    except ArrayError:
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None

@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 
-from fairwall.wire.limits import EPSILON_MIN
+from fairwall.wire.numbers import EPSILON_MIN
 from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.error_pb2 import Reason
 

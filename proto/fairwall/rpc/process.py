@@ -25,7 +25,7 @@ import grpc
 
 from fairwall import plugins
 from fairwall.errors import UserError
-from fairwall.rpc import confine, importing
+from fairwall.rpc import confine, program
 from fairwall.rpc.confine import Layer
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import Credentials, unusable
@@ -127,7 +127,7 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
     except (OSError, ValueError) as error:
         print(f"{party}: configuration {source}: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
-    hidden = importing.closed(confine.libraries())
+    hidden = program.closed(confine.libraries())
     if hidden:
         print(f"{party}: the libraries in {', '.join(hidden)} cannot be read", file=sys.stderr)  # noqa: T201
         raise SystemExit(2)
@@ -159,7 +159,7 @@ def playing(config: PartyConfig, layers: Sequence[Layer] = ()) -> Iterator[Trans
     except (OSError, ImportError, UserError) as error:
         why = f"configuration: {error}" if isinstance(error, OSError) else str(error)
         if isinstance(error, ImportError):
-            why = importing.reason(error, config.party)
+            why = program.reason(error, config.party)
         print(f"{config.party}: {why}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
     except grpc.RpcError as error:

@@ -23,9 +23,9 @@ from google.protobuf import descriptor_pool
 
 import fairwall
 from fairwall.rpc import kernels
+from fairwall.rpc.chunks import read_varint, varint
 from fairwall.rpc.confine import Layer, as_values
 from fairwall.rpc.errors import reason_of
-from fairwall.rpc.varint import read_varint, varint
 from fairwall.transcript.v1 import transcript_pb2 as transcript
 from fairwall.wire.v1 import error_pb2
 

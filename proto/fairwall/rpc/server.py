@@ -23,12 +23,12 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from fairwall.rpc import chunks, journal, work
+from fairwall.rpc import chunks, fair_use, journal
 from fairwall.rpc.access import CALLERS, HEALTH
 from fairwall.rpc.channel import PING_SECONDS, STARTING
 from fairwall.rpc.errors import CATALOGUE, Refusal, abort
+from fairwall.rpc.fair_use import Meter, Quota, metered
 from fairwall.rpc.identity import PARTIES, Caller, Credentials, are_valid, certificates_of, identify, unusable
-from fairwall.rpc.quota import Meter, Quota, metered
 from fairwall.rpc.recorder import RecordedCall, TranscriptRecorder, message_type
 from fairwall.rpc.revoked import Revoked, RevokedError
 from fairwall.wire.v1 import error_pb2
@@ -319,7 +319,7 @@ class _Gate(grpc.ServerInterceptor):
             if place.meter is None:
                 yield None
                 return
-            with work.working(place.turn), metered(place.meter):
+            with fair_use.working(place.turn), metered(place.meter):
                 place.meter.call()
                 yield place.meter
         finally:
@@ -385,7 +385,7 @@ class _Gate(grpc.ServerInterceptor):
             with self._handled(context, method) as passing:
                 for answer in behaviour(ask(self._prompt(arriving), passing), context):
                     data = passing.sent(encode(answer))
-                    with work.waiting():
+                    with fair_use.waiting():
                         yield data
 
         return call
@@ -456,7 +456,7 @@ class _Prompt:
             self._arriving._raise_or_start_receive_message()
             message = self._look(began + _PATIENCE_SECONDS)
         if message is None:
-            with work.waiting(), self._arriving._state.condition:
+            with fair_use.waiting(), self._arriving._state.condition:
                 message = self._look(began + self._seconds)
         if message is None:
             raise Refusal(error_pb2.REASON_MESSAGE_LATE)

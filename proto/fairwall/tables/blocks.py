@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairwall.tables.errors import DataError
+from fairwall.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.tables.errors import DataError
+from fairwall.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""The people of a table: the rows in the two groups, and their labels."""
+"""The people of a table: the roles of its columns, the rows in the two groups, and their labels."""
 
 from __future__ import annotations
 
@@ -9,13 +9,44 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.errors import DataError
 from fairwall.tables.columns import no_column
-from fairwall.tables.errors import DataError
-from fairwall.tables.roles import Roles
 from fairwall.tables.values import OTHERS, ColumnValues, several
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The protected column and the label, and the meaning of their values.
+
+    Attributes
+    ----------
+    protected, label : the two columns that are never features.
+    advantaged, positive : the value of each that counts as 1; None if it is still to be given.
+    disadvantaged, negative : the values of each that count as 0; None for the other one of two, see
+        `fairwall.tables.values.ColumnValues.sides`.
+    drop : further columns that are not features.
+    also : further values of the protected column that count as 1.
+    missing_values : texts that stand for no value, besides the usual ones.
+    """
+
+    protected: str
+    advantaged: str | None
+    disadvantaged: str | tuple[str, ...] | None
+    label: str
+    positive: str | None
+    drop: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    negative: str | tuple[str, ...] | None = None
+    missing_values: tuple[str, ...] = ()
+
+    def named(self, column: str) -> tuple[str, ...]:
+        """Return the named values of a column, the protected one or the label."""
+        if column == self.protected:
+            return (*several(self.advantaged), *self.also, *several(self.disadvantaged))
+        return (*several(self.positive), *several(self.negative))
 
 
 GROUPS, OUTCOMES = ("advantaged", "disadvantaged"), ("positive", "negative")

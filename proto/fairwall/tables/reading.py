@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from fairwall.errors import DataError
 from fairwall.tables import blocks
 from fairwall.tables.columns import no_column, plain
-from fairwall.tables.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

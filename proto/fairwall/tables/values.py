@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.errors import DataError
 from fairwall.tables.columns import MISSING, by_dlpack, listed, plain
-from fairwall.tables.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

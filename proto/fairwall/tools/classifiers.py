@@ -11,7 +11,7 @@ import numpy as np
 from fairwall.client.audit_client import AuditClient
 from fairwall.client.gaps import Answer
 from fairwall.client.rows import labels_of
-from fairwall.laws.metric import find_metric
+from fairwall.laws.metrics.metric import find_metric
 from fairwall.tables.values import favourable
 
 __tracebackhide__ = True

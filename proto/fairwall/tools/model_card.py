@@ -7,8 +7,8 @@ import math
 from datetime import UTC, date, datetime
 
 from fairwall.client.gaps import Answer
-from fairwall.laws.group_tables import spelled
-from fairwall.laws.metric import find_metric
+from fairwall.laws.groups.group_tables import spelled
+from fairwall.laws.metrics.metric import find_metric
 
 __tracebackhide__ = True
 """Hides frames from pytest, which would print arguments: rows about people."""

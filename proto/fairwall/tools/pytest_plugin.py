@@ -16,7 +16,7 @@ import pytest
 from fairwall.client.audit_client import AuditClient, AuditRefused
 from fairwall.client.by_group import ByGroup
 from fairwall.client.gaps import Answer
-from fairwall.laws.group_tables import spelled
+from fairwall.laws.groups.group_tables import spelled
 from fairwall.tools.classifiers import ask_about, largest, predictions_of, size
 
 __tracebackhide__ = True

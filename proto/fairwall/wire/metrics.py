@@ -6,7 +6,7 @@ import hashlib
 from typing import cast
 
 from fairwall import plugins
-from fairwall.laws.metric import METRICS, MetricError
+from fairwall.laws.metrics.metric import METRICS, MetricError
 from fairwall.wire.v1 import metric_pb2
 
 _PREFIX = "METRIC_"

@@ -3,9 +3,7 @@
 import typer
 
 from sim.cli.deploy import certificates, ledger
-from sim.cli.deploy.console import console
-from sim.cli.deploy.opening import open_requests
-from sim.cli.deploy.serve import check, health, serve
+from sim.cli.deploy.serve import check, console, health, open_requests, serve
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Serve audits between real teams, with keys and a ledger."

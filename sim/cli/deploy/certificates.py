@@ -67,20 +67,20 @@ def add(
     authority_key: Key = None,
 ) -> None:
     """Issue one more developer's certificate. With --policy, admit the developer to a service that keeps running."""
-    from sim.deployment import admission, certificates
-    from sim.deployment.replacing import replace
+    from sim.deployment import certificates, service
+    from sim.deployment.certificates import replace
 
     given = {"epsilon": epsilon, "delta": delta, "release": release}
     terms = {key: value for key, value in given.items() if value is not None}
     if (policy is None) != (epsilon is None) or (policy is None and (terms or dataset)):
         raise certificates.CertificatesError("--policy, --epsilon: a developer comes into a policy with an epsilon")
     own = _authority(folder, authority, authority_key)
-    text, is_known = ("", False) if policy is None else admission.with_developer(policy, name, terms, dataset)
+    text, is_known = ("", False) if policy is None else service.with_developer(policy, name, terms, dataset)
     if not is_known:
         typer.echo(certificates.add(folder, name, days, own))
     if policy is not None:
         replace(policy, text)
-        typer.echo(admission.tell(policy))
+        typer.echo(service.tell(policy))
 
 
 @app.command()
@@ -96,12 +96,12 @@ def renew(
     authority_key: Key = None,
 ) -> None:
     """Issue a new certificate to a developer or to compliance. A service shows its new one once it is told."""
-    from sim.deployment import admission, certificates
+    from sim.deployment import certificates, service
 
     own = _authority(folder, authority, authority_key)
     typer.echo(certificates.renew(folder, name, days, own, revoke_old=revoke_old))
     if policy is not None:
-        typer.echo(admission.tell(policy))
+        typer.echo(service.tell(policy))
 
 
 @app.command()

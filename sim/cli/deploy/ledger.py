@@ -1,29 +1,240 @@
-"""The commands ``fairwall deploy ledger ...``: the charges of a compliance service, for people and for programs."""
+"""The commands ``fairwall deploy ledger ...``: a ledger's charges, its copies, and the signed page of it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from sim.cli.deploy.ledger_copies import backup, restore
-from sim.cli.deploy.ledger_page import check, report
-from sim.cli.found import console
-from sim.cli.status import FAILED, WIDTH
+from sim.cli.common import FAILED, WIDTH, console
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from compliance.deployment.policy.schema import DeploymentSection
+    from compliance.ledger.accountant import Loss
     from compliance.ledger.entries import Admission, LedgerEntry, Record
+    from compliance.ledger.head import AnySeal
     from compliance.ledger.place import Inspection
+    from sim.attestation.envelope import Signer
 
     _Record = TypeVar("_Record", Admission, LedgerEntry)
+
+Policy = Annotated[Path, typer.Option("--policy", help="The policy that the service is started with.", metavar="FILE")]
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(help="Gets the copy.", metavar="FOLDER")],
+    policy: Policy,
+) -> None:
+    """Copy the ledger as it is now, and check the copy. The service may be running."""
+    from compliance.ledger.copies import back_up
+
+    place = place_of(policy)
+    for copy, end in back_up(place.ledger, folder, seal_of(place)):
+        typer.echo(f"copy: {copy}\n{end.sequence} records, up to\n{end.chain.hex()}")
+
+
+def restore(
+    copy: Annotated[Path, typer.Argument(help="A copy of the ledger.", metavar="COPY")],
+    policy: Policy,
+    lost: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where the copy is not the newest: what this data set was charged after it, at most; inf if nobody "
+            "knows. Give it once for each data set.",
+            metavar="DATA=EPSILON[:DELTA]",
+        ),
+    ] = None,
+) -> None:
+    """Put a copy in the place of a ledger that was lost. The service must not be running."""
+    from compliance.ledger.copies import restore as put_back
+    from compliance.ledger.place import shown
+
+    losses = dict(map(_loss, lost or ()))
+    place = place_of(policy)
+    end = put_back(copy, place.ledger, seal_of(place), losses)
+    typer.echo(f"ledger: {shown(place.ledger)}\n{end.sequence} records, up to\n{end.chain.hex()}")
+
+
+def place_of(policy: Path) -> DeploymentSection:
+    """Read the section of a policy that says where a deployment keeps its ledger and keys."""
+    from compliance.deployment.policy.reading import read
+
+    return read(policy).deployment
+
+
+def seal_of(place: DeploymentSection) -> AnySeal:
+    """Return the seal of a deployment's ledger; SealError without its key, as no forged record would show then."""
+    from compliance.ledger.head import SealError, load_key
+    from compliance.ledger.place import open_seal
+
+    key = place.credentials / "seal.key"
+    if not key.exists():
+        raise SealError(f"{key}: is not there: bring back the key that the ledger was written with")
+    return open_seal(place.seal, load_key(key))
+
+
+def _loss(text: str) -> tuple[str, Loss]:
+    from compliance.ledger.accountant import Loss
+
+    name, _, amount = text.rpartition("=")
+    epsilon, _, delta = amount.partition(":")
+    try:
+        return name, Loss(float(epsilon), float(delta or 0))
+    except ValueError:
+        raise typer.BadParameter(f"--lost {text}: must be DATA=EPSILON or DATA=EPSILON:DELTA") from None
+
+
+def report(
+    policy: Policy,
+    out: Annotated[
+        Path, typer.Option(help="The page; its statement goes beside it, and a table of rates.", metavar="PAGE.html")
+    ],
+    log: Annotated[
+        list[Path] | None, typer.Option(help="Count refused calls in this log of the service, too.", metavar="FILE")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Tell of this data set alone.", metavar="NAME")] = None,
+    developer: Annotated[str | None, typer.Option(help="Tell of this developer alone.", metavar="NAME")] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(help="Sign with this Ed25519 key instead of the certificate's.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Write a signed page of what was asked, answered and charged. The service may be running."""
+    from datetime import UTC, datetime
+
+    from compliance.deployment.policy.reading import read
+    from compliance.ledger.copies import sealed
+    from sim.attestation import envelope, law, rates, refusals, statement
+    from sim.attestation.check import rates_beside, statement_of
+    from sim.attestation.page import render
+
+    beside = statement_of(out)
+    policies = read(policy)
+    place = policies.deployment
+    found = sealed(place.ledger, seal_of(place))
+    signer = _signer(place, key)
+    account = statement.account_of(
+        found,
+        place.name,
+        datetime.now(UTC),
+        signer.described,
+        dataset=dataset,
+        developer=developer,
+        refusals=refusals.count(log, dataset, f"developer/{developer}" if developer else None) if log else None,
+        law=law.stated(policies, dataset),
+    )
+    table = {rates_beside(out): rates.table_of(account)} if any("rates" in one for one in account["byGroup"]) else {}
+    files = {out: render(account), **table}
+    stated = statement.statement_of(account, {path.name: file for path, file in files.items()})
+    for path, file in {**files, beside: envelope.sign(stated, signer)}.items():
+        _replace(path, file)
+    typer.echo(f"page: {out}\nstatement: {beside}" + "".join(f"\nrates by group: {path}" for path in table))
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="A page, or its statement; the other is beside it.", metavar="FILE")],
+    authority: Annotated[
+        Path | None, typer.Option(help="The deployment's authority.pem, of your own credentials.", metavar="FILE")
+    ] = None,
+    public_key: Annotated[
+        Path | None, typer.Option(help="Instead: compliance's public key, where it signs with one.", metavar="FILE")
+    ] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Say which batches were about these predictions (.npy).", metavar="FILE")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="With --predictions: what was asked for, if less was charged.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="With --predictions: the threshold that was asked.")] = None,
+    rows: Annotated[
+        str, typer.Option(help="With --predictions, in the order of ids: the rows' digest, as sent.", metavar="HEX")
+    ] = "",
+) -> None:
+    """Check offline that compliance signed a page. Its table of rates is checked, too."""
+    from sim.attestation.check import check as checked
+    from sim.attestation.envelope import EnvelopeError
+
+    if (authority is None) == (public_key is None):
+        raise typer.BadParameter("give --authority or --public-key, and not both")
+    try:
+        found = checked(file, authority=authority, key=public_key)
+    except EnvelopeError as error:
+        typer.echo(f"REFUSED: {file.name}: {error}")
+        raise typer.Exit(FAILED) from None
+    account = found.account
+    typer.echo(f"signed by compliance of {account['deployment']} at {account['signedAt'][:19]}Z, unchanged since")
+    typer.echo(f"ledger: {account['ledger']['records']} records, up to\n{account['ledger']['head']}")
+    for note in found.notes:
+        typer.echo(fill(f"note: {note}", WIDTH, subsequent_indent="      "))
+    if predictions is not None:
+        try:
+            digest = bytes.fromhex(rows)
+        except ValueError:
+            raise typer.BadParameter("is not hexadecimal", param_hint="--rows") from None
+        _say_where(predictions, account, epsilon, threshold, digest)
+
+
+def _signer(place: DeploymentSection, key: Path | None) -> Signer:
+    from fairwall.rpc import identity
+    from sim.attestation import envelope
+    from sim.verify.signature import private_key
+
+    if key is not None:
+        return envelope.Signer(private_key(key))
+    credentials = identity.load(place.credentials)
+    if (credentials.run, credentials.party) != (place.name, "compliance"):
+        raise identity.CredentialsError(
+            f"{place.credentials}: the certificate is for {credentials.party} of {credentials.run}, "
+            f"not for compliance of {place.name}"
+        )
+    return envelope.signer_of(credentials)
+
+
+def _say_where(
+    path: Path, account: dict[str, Any], epsilon: float | None, threshold: float | None, rows_digest: bytes
+) -> None:
+    from sim.attestation.check import asked_about, models_in, read
+
+    predictions = read(path)
+    found = asked_about(predictions, account["audits"], epsilon=epsilon, threshold=threshold, rows_digest=rows_digest)
+    for audit in found:
+        typer.echo(f"{path.name}: asked about in record {audit['record']}, {audit['subject']}, {audit['metric']}")
+    if found:
+        return
+    models = models_in(predictions)
+    records = [str(audit["record"]) for audit in account["audits"] if len(audit["models"]) == models]
+    asked = (
+        ("a threshold", "--threshold", threshold is not None),
+        ("rows told by ids", "--rows", bool(rows_digest)),
+        ("another epsilon than was charged", "--epsilon", epsilon is not None),
+    )
+    given = ", ".join(
+        f"with {what} ({option})" if there else f"without {what} ({option})" for what, option, there in asked
+    )
+    so_many = f"as many models are in {'records' if len(records) > 1 else 'record'} {', '.join(records)}"
+    why = f", asked {given}; {so_many}" if records else f": none has so many models ({models})"
+    typer.echo(fill(f"{path.name}: NO batch on this page is about these predictions{why}", WIDTH))
+    raise typer.Exit(FAILED)
+
+
+def _replace(path: Path, text: bytes) -> None:
+    aside = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        aside.write_bytes(text)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
 
 _LAST = 10
 

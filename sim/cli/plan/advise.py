@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.common import WIDTH
 from sim.cli.plan.columns import Advantaged, Disadvantaged, Negative, Positive
-from sim.cli.status import WIDTH
 
 if TYPE_CHECKING:
     from sim.planning.advice import Advice
@@ -43,7 +43,7 @@ def advise(
     """
     from sim.planning.advice import AdviceRequest
     from sim.planning.advice import advise as find
-    from sim.planning.domains import AdviceError, check_numbers, find_domain
+    from sim.planning.practices import AdviceError, check_numbers, find_domain
     from sim.planning.situation import look
     from sim.planning.table import ColumnNames
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sim.cli.found import console
+from sim.cli.common import console
 from sim.cli.plan.columns import Advantaged, Data, Disadvantaged, Negative, Positive, Protected, Target, laid_out
 
 if TYPE_CHECKING:
+    from sim.planning.answer_laws import PlannedBatch
     from sim.planning.audit import AuditPlan
-    from sim.planning.batch import PlannedBatch
     from sim.planning.table import GroupTable
 
 
@@ -48,17 +48,16 @@ def audit(
     is spent, and nothing is released; but the answer depends on what is protected: run it where the protected
     attributes are, and keep what it prints there; the page that --html writes, too.
     """
-    from sim.planning.errors import PlanError
+    from sim.planning import PlanError
 
     if html is not None:
         _check_page(html, alone=not as_json and budget is None)
     elif epsilon is None or within is None:
         missing = "--epsilon" if epsilon is None else "--within"
         raise PlanError(f"Missing option '{missing}': without --html it must be given")
-    from fairwall.laws.metric import find_metric
-    from sim.planning.audit import make
-    from sim.planning.batch import PlannedBatch
-    from sim.planning.epsilons import EPSILON
+    from fairwall.laws.metrics.metric import find_metric
+    from sim.planning.answer_laws import PlannedBatch
+    from sim.planning.audit import EPSILON, make
     from sim.planning.table import ColumnNames, load
 
     try:
@@ -78,7 +77,7 @@ def audit(
 
 
 def _check_page(html: Path, *, alone: bool) -> None:
-    from sim.planning.errors import PlanError
+    from sim.planning import PlanError
 
     if not alone:
         raise PlanError("--html: a page, about one batch: leave out --json and --budget")
@@ -89,7 +88,7 @@ def _check_page(html: Path, *, alone: bool) -> None:
 def _write(html: Path, batch: PlannedBatch, within: float | None, table: GroupTable) -> None:
 
     from sim.cli.plan.choice_page import render
-    from sim.planning.epsilons import choices
+    from sim.planning.audit import choices
 
     with console(stderr=True).status("choosing") as status:
         found = choices(batch, within, lambda epsilon: status.update(f"choosing: epsilon {epsilon:,g}"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fairwall.laws.exposure import odds
-from fairwall.laws.standings import SHRUNK
-from sim.planning.epsilons import Bought, EpsilonChoices
+from fairwall.laws.choice.prediction import SHRUNK
+from fairwall.laws.privacy.exposure import odds
+from sim.planning.audit import Bought, EpsilonChoices
 from sim.report.drawing import BLACK, COLOURS, Figure, MarkStyle
 from sim.report.line_plot import Axis, Curve, Level, LinePanel, line_plot
 from sim.report.notation import MISSING, number, plural

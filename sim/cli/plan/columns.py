@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sim.cli.status import WIDTH
+from sim.cli.common import WIDTH
 
 if TYPE_CHECKING:
     from sim.planning.table import GroupTable

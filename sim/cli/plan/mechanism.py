@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sim.cli.found import console
+from sim.cli.common import console
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -78,8 +78,8 @@ def as_text(recommendation: MechanismAdvice) -> Group:
     from rich.console import Group, RenderableType
     from rich.table import Table
 
-    from fairwall.laws.exposure import in_words
-    from fairwall.laws.standings import MIDPOINT, midpoint
+    from fairwall.laws.choice.prediction import MIDPOINT, midpoint
+    from fairwall.laws.privacy.exposure import in_words
 
     r = recommendation
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from fairwall.errors import did_you_mean, nearest
-from sim.cli.status import BAD_INPUT
+from sim.cli.common import BAD_INPUT
 
 _COUNT_MAX = 2**53
 _TWO, _FOUR = ("n0", "n1"), ("n00", "n01", "n10", "n11")
@@ -74,7 +74,7 @@ class SensitivityQuestion:
     @classmethod
     def read(cls, given: object) -> SensitivityQuestion:
         """Read and check a question; absent and null are the same. ValueError in one line that names the key."""
-        from fairwall.laws.metric import METRICS, find_metric
+        from fairwall.laws.metrics.metric import METRICS, find_metric
 
         if not isinstance(given, dict):
             raise ValueError("a question is a JSON object")
@@ -101,7 +101,7 @@ class SensitivityQuestion:
 
     def answer(self) -> dict[str, float | None]:
         """Return all queries' sensitivities, maybe infinite, smooth None without beta; ValueError for a small group."""
-        from fairwall.laws.sensitivity import LabelGroupCounts, sensitivities
+        from fairwall.laws.metrics.sensitivity import LabelGroupCounts, sensitivities
 
         counts = (
             LabelGroupCounts(**self.counts)
@@ -202,7 +202,7 @@ def _table(question: SensitivityQuestion, answer: Mapping[str, float | None]) ->
 
 
 def _formulas(question: SensitivityQuestion) -> list[tuple[str, str]]:
-    from fairwall.laws.metric import METRICS
+    from fairwall.laws.metrics.metric import METRICS
 
     metric = METRICS[question.metric]
     if not metric.bounded:

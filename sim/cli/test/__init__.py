@@ -3,9 +3,8 @@
 import typer
 
 from sim.cli.test import conformance
-from sim.cli.test.boundary import boundary
 from sim.cli.test.privacy import privacy
-from sim.cli.test.protocol import protocol
+from sim.cli.test.protocol import boundary, protocol
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Test mechanisms, programs and the protocol's boundary."

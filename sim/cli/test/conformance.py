@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from fairwall.rpc.addresses import mistake
-from sim.cli.status import FAILED, WIDTH
+from sim.cli.common import FAILED, WIDTH
 
 if TYPE_CHECKING:
     from sim.conformance.cases import ConformanceCase
@@ -79,7 +79,7 @@ class _Wanted(NamedTuple):
 @app.command()
 def kit(folder: Annotated[Path, typer.Argument(help="A new folder.", metavar="DIR")]) -> None:
     """Make what a server is tested with. People, certificates, policies, and their description."""
-    from sim.conformance.kit import make
+    from sim.conformance.sample_deployments import make
 
     typer.echo(make(folder))
 
@@ -168,9 +168,9 @@ def client(
 def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
     # Refused handshakes are expected; gRPC would write a line about each.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from sim.conformance import cases, report
-    from sim.conformance.errors import ConformanceError
-    from sim.conformance.run import run
+    from sim.conformance import cases
+    from sim.conformance.cases import run
+    from sim.conformance.inputs import ConformanceError
     from sim.conformance.subject import ServerUnderTest
 
     if bool(server.addresses) == bool(server.start):
@@ -184,11 +184,11 @@ def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
         for outcome in run(subject, kind, chosen, known):
             told.append(outcome)
             if not wanted.as_json:
-                typer.echo(report.line(outcome))
+                typer.echo(cases.line(outcome))
     if wanted.junit is not None:
-        wanted.junit.write_text(report.as_junit(kind, told), encoding="utf-8")
-    record = report.as_record(told)
-    typer.echo(json.dumps(record, allow_nan=False) if wanted.as_json else report.summary(told))
+        wanted.junit.write_text(cases.as_junit(kind, told), encoding="utf-8")
+    record = cases.as_record(told)
+    typer.echo(json.dumps(record, allow_nan=False) if wanted.as_json else cases.summary(told))
     if not record["conforms"]:
         raise typer.Exit(FAILED)
 
@@ -196,9 +196,9 @@ def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
 @contextmanager
 def _described(server: _Server) -> Iterator[Target]:
     """Yield the target of a test; make a kit for a server that is started on nothing else."""
-    from fairwall.laws.mechanisms import MECHANISM_LAWS
-    from sim.conformance import kit, target
-    from sim.conformance.errors import ConformanceError
+    from fairwall.laws.mechanisms.table import MECHANISM_LAWS
+    from sim.conformance import sample_deployments, target
+    from sim.conformance.inputs import ConformanceError
 
     split = (address.rpartition("=") for address in server.addresses)
     addresses = {name or server.unnamed: place for name, _, place in split}
@@ -211,11 +211,11 @@ def _described(server: _Server) -> Iterator[Target]:
     if addresses:
         raise ConformanceError("--address: needs --certs, the certificates of the kit that is served")
     with tempfile.TemporaryDirectory(prefix="fairwall-kit-") as folder:
-        yield target.read(kit.make(Path(folder) / "kit", server.mechanism))
+        yield target.read(sample_deployments.make(Path(folder) / "kit", server.mechanism))
 
 
 def _chosen(cases: list[ConformanceCase], only: list[str] | None) -> list[ConformanceCase]:
-    from sim.conformance.errors import ConformanceError
+    from sim.conformance.inputs import ConformanceError
 
     if only is None:
         return cases
@@ -226,7 +226,7 @@ def _chosen(cases: list[ConformanceCase], only: list[str] | None) -> list[Confor
 
 def _known(path: Path | None) -> frozenset[str]:
     """Read a list of known failures: a number a line, followed by any explanation."""
-    from sim.conformance.files import read_text
+    from sim.conformance.inputs import read_text
 
     if path is None:
         return frozenset()

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairwall.plugins import offer
-from sim.cli.found import console
-from sim.cli.plugins import Plugins
-from sim.cli.status import FAILED
+from sim.cli.common import FAILED, Plugins, console
 
 if TYPE_CHECKING:
     from sim.privacy_audit.audit import PrivacyVerdict

@@ -13,14 +13,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
+from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.noise.sampling import ROUNDING_STEPS, committed_noise, step_for
 from compliance.records.people import Records
-from developer.curator.play import METRIC
-from fairwall.laws import cheating, goodness
-from fairwall.laws.calibration import laplace_law
-from fairwall.laws.commitment import Commitment, rows_of
+from developer.curator import METRIC
+from fairwall.laws.mechanisms.calibration import laplace_law
+from fairwall.laws.studies import cheat_detection
+from fairwall.laws.studies.commitment import Commitment, rows_of
 from sim.games.curator.deal import CuratorDeal
 
 
@@ -59,11 +59,11 @@ def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, 
     rng = np.random.default_rng([*deal.own, 1])
     opened = tuple(sorted(rng.choice(asked.requests, asked.openings, replace=False).tolist())) if asked.openings else ()
     if asked.sample:
-        tests = goodness.p_values(deal.people[opening.sample], deal.others, rng)
-        return RegulatorVerdict(min(tests.values()) < goodness.CORRECTED, opened, tests)
+        tests = cheat_detection.p_values(deal.people[opening.sample], deal.others, rng)
+        return RegulatorVerdict(min(tests.values()) < cheat_detection.CORRECTED, opened, tests)
     if asked.defence == "statistics":
-        found = cheating.p_value((answered.answers - exact_gaps(deal, answered))[list(opened)] / scale(deal))
-        return RegulatorVerdict(found < cheating.LEVEL, opened, {"noise": found})
+        found = cheat_detection.p_value((answered.answers - exact_gaps(deal, answered))[list(opened)] / scale(deal))
+        return RegulatorVerdict(found < cheat_detection.NOISE_LEVEL, opened, {"noise": found})
     if asked.defence == "commitment":
         assert commitment is not None, "nobody is admitted before there is one"
         rows = rows_of(deal.compliance.labels)
@@ -96,7 +96,7 @@ def exact_gaps(deal: CuratorDeal, answered: Answered) -> NDArray[np.float64]:
 
 
 def scale(deal: CuratorDeal) -> float:
-    """Return the scale of the noise of each answer, as in `compliance.mechanisms.laplace`."""
+    """Return the scale of the noise of each answer, as in `compliance.mechanisms.noise_on_gaps`."""
     people, least = deal.scenario.data.people, deal.scenario.curator.minimum_group
     epsilon = deal.scenario.share_of_epsilon
     exact = laplace_law(METRIC, people, 1, epsilon, least).scale

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from compliance.games.curator import CHEATS, HONEST, PICKED
-from developer.curator.play import METRIC
-from fairwall.laws.decimals import part_of
+from developer.curator import METRIC
+from fairwall.laws.privacy.amounts import part_of
 from sim.scenarios.scenario import ComplianceSection, Scenario, ScenarioKeys, ScenarioTable, one_of
 
 PEOPLE_MAX = 20_000

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from fairwall.game.v1 import disclosure_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_DISCLOSURE
-from sim.games.disclosure import captions, deal, outcome, recompute, record, referee, scenario
-from sim.games.disclosure.report import columns
+from sim.games.disclosure import columns, deal, replay, scenario, trial
 from sim.games.game import Game, later
 
-GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, outcome.DisclosureOutcome] = Game(
+GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, trial.DisclosureOutcome] = Game(
     name="disclosure",
     wire=GAME_DISCLOSURE,
     scenario=scenario.DisclosureScenario,
     service=disclosure_service_pb2.DESCRIPTOR.services_by_name["DisclosureService"],
     deal=deal.deal,
-    dealer=referee.DisclosureDealer,
-    record=record.record,
-    summarise=record.summarise,
-    outcome=outcome.from_messages,
-    recompute=lambda _: (recompute.compare,),
+    dealer=trial.DisclosureDealer,
+    record=trial.record,
+    summarise=trial.summarise,
+    outcome=trial.from_messages,
+    recompute=lambda _: (replay.compare,),
     tolerance=1e-9,
-    page=later("sim.games.disclosure.report.words", "page"),  # brings the drawing library
+    page=later("sim.games.disclosure.page", "page"),  # brings the drawing library
     tables=columns.tables,
-    captions=captions.captions,
+    captions=replay.captions,
     headline=columns.POSTERIOR,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fairwall.laws.disclosure import PriorKnowledge
+from fairwall.laws.studies.disclosure import PriorKnowledge
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, StudyCards, party_seed
 from sim.games.disclosure.scenario import DisclosureScenario
 from sim.scenarios.sweep import Cell

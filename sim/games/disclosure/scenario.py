@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fairwall.laws.disclosure import EPSILON_LEAST
+from fairwall.laws.studies.disclosure import EPSILON_LEAST
 from sim.scenarios.scenario import NOT_ASKED, Epsilon, Scenario, ScenarioKeys
 
 PEOPLE_MAX = 100_000

@@ -5,23 +5,22 @@ from __future__ import annotations
 from fairwall.game.v1 import group_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_GROUPS
 from sim.games.game import Game, later
-from sim.games.groups import captions, deal, outcome, recompute, record, referee, scenario
-from sim.games.groups.report import columns
+from sim.games.groups import columns, deal, replay, scenario, trial
 
-GAME: Game[scenario.GroupsScenario, deal.GroupsDeal, outcome.GroupsOutcome] = Game(
+GAME: Game[scenario.GroupsScenario, deal.GroupsDeal, trial.GroupsOutcome] = Game(
     name="groups",
     wire=GAME_GROUPS,
     scenario=scenario.GroupsScenario,
     service=group_game_service_pb2.DESCRIPTOR.services_by_name["GroupGameService"],
     deal=deal.deal,
-    dealer=referee.GroupsDealer,
-    record=record.record,
-    summarise=record.summarise,
-    outcome=outcome.from_messages,
-    recompute=lambda _: (recompute.compare,),
+    dealer=trial.GroupsDealer,
+    record=trial.record,
+    summarise=trial.summarise,
+    outcome=trial.from_messages,
+    recompute=lambda _: (replay.compare,),
     tolerance=0.0,  # means of whole numbers' quotients
-    page=later("sim.games.groups.report.words", "page"),  # brings the drawing library
+    page=later("sim.games.groups.page", "page"),  # brings the drawing library
     tables=columns.tables,
-    captions=captions.captions,
+    captions=replay.captions,
     headline=columns.LEAKAGE,
 )

@@ -6,10 +6,9 @@ from fairwall.game.v1 import inference_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
 from fairwall.learning.backend import require_pytorch
 from sim.games.game import Game, later
-from sim.games.inference import captions, deal, outcome, recompute, record, referee, scenario
-from sim.games.inference.report import columns
+from sim.games.inference import columns, deal, replay, scenario, trial
 
-GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutcome] = Game(
+GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, trial.InferenceOutcome] = Game(
     name="inference",
     wire=GAME_INFERENCE,
     scenario=scenario.InferenceScenario,
@@ -17,14 +16,14 @@ GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutc
     require=require_pytorch,
     needs=lambda _: ("training",),
     deal=deal.deal,
-    dealer=referee.InferenceDealer,
-    record=record.record,
-    summarise=record.summarise,
-    outcome=outcome.from_messages,
-    recompute=lambda _: (recompute.compare,),
+    dealer=trial.InferenceDealer,
+    record=trial.record,
+    summarise=trial.summarise,
+    outcome=trial.from_messages,
+    recompute=lambda _: (replay.compare,),
     tolerance=1e-9,  # logarithms and products of matrices differ in their last bits between processors
-    page=later("sim.games.inference.report.words", "page"),  # brings the drawing library
+    page=later("sim.games.inference.page", "page"),  # brings the drawing library
     tables=columns.tables,
-    captions=captions.captions,
+    captions=replay.captions,
     headline=columns.ADVANTAGE,
 )

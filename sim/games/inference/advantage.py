@@ -46,7 +46,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.binomial import lower_limit, upper_limit
+from fairwall.laws.studies.binomial import lower_limit, upper_limit
 from sim.report.estimates import IntervalEstimate, t_interval
 
 

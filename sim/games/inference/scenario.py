@@ -9,8 +9,15 @@ from pydantic import Field, model_validator
 
 from adversary.attacks import ATTACKS
 from fairwall.learning.defences import DEFENCES
-from sim.scenarios.checks import mechanism_problems
-from sim.scenarios.scenario import NOT_ASKED, PaperFigure, Scenario, ScenarioKeys, ScenarioTable, one_of
+from sim.scenarios.scenario import (
+    NOT_ASKED,
+    PaperFigure,
+    Scenario,
+    ScenarioKeys,
+    ScenarioTable,
+    mechanism_problems,
+    one_of,
+)
 
 
 class InferenceData(ScenarioTable):

@@ -5,23 +5,22 @@ from __future__ import annotations
 from fairwall.game.v1 import overfit_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_OVERFIT
 from sim.games.game import Game, later
-from sim.games.overfit import captions, deal, outcome, recompute, record, referee, scenario
-from sim.games.overfit.report import columns
+from sim.games.overfit import columns, deal, replay, scenario, trial
 
-GAME: Game[scenario.OverfitScenario, deal.OverfitDeal, outcome.OverfitOutcome] = Game(
+GAME: Game[scenario.OverfitScenario, deal.OverfitDeal, trial.OverfitOutcome] = Game(
     name="overfit",
     wire=GAME_OVERFIT,
     scenario=scenario.OverfitScenario,
     service=overfit_service_pb2.DESCRIPTOR.services_by_name["OverfitService"],
     deal=deal.deal,
-    dealer=referee.OverfitDealer,
-    record=record.record,
-    summarise=record.summarise,
-    outcome=outcome.from_messages,
-    recompute=lambda _: (recompute.compare,),
+    dealer=trial.OverfitDealer,
+    record=trial.record,
+    summarise=trial.summarise,
+    outcome=trial.from_messages,
+    recompute=lambda _: (replay.compare,),
     tolerance=1e-9,
-    page=later("sim.games.overfit.report.words", "page"),  # brings the drawing library
+    page=later("sim.games.overfit.page", "page"),  # brings the drawing library
     tables=columns.tables,
-    captions=captions.captions,
+    captions=replay.captions,
     headline=columns.OVERFIT,
 )

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.overfit.patches import hints
-from developer.reveal.logistic import fit
+from developer.overfit import hints
+from developer.reveal.logistic_models import fit
 from fairwall.tables.people import LeftOut
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.overfit.scenario import OverfitScenario

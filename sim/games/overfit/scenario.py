@@ -7,9 +7,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from developer.overfit.patches import ATTACKS
-from sim.scenarios.checks import mechanism_problems
-from sim.scenarios.scenario import QUERIES_MAX, ComplianceSection, Scenario, ScenarioKeys, ScenarioTable, one_of
+from developer.overfit import ATTACKS
+from sim.scenarios.scenario import (
+    QUERIES_MAX,
+    ComplianceSection,
+    Scenario,
+    ScenarioKeys,
+    ScenarioTable,
+    mechanism_problems,
+    one_of,
+)
 
 ROWS = {
     "open": "the developer sees their X",
@@ -33,7 +40,7 @@ class OverfitSection(ScenarioKeys):
     Attributes
     ----------
     rows : "open", "hidden", "fresh" or "committed", see `ROWS`.
-    attack : the developer's choice of patches, see `developer.overfit.patches`.
+    attack : the developer's choice of patches, see `developer.overfit`.
     flips : most decisions that it may patch.
     rounds : number of rounds of requests before the verdict; of fresh rows, each round is about other rows.
     public_sample : number of people of the training part, with known A, that the public predictor is trained on.

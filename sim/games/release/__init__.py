@@ -6,10 +6,9 @@ from developer.release.training import require_lightgbm
 from fairwall.game.v1 import release_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_RELEASE
 from sim.games.game import Game, later
-from sim.games.release import captions, deal, outcome, recompute, record, referee, scenario
-from sim.games.release.report import columns
+from sim.games.release import columns, deal, replay, scenario, trial
 
-GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] = Game(
+GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, trial.ReleaseOutcome] = Game(
     name="release",
     wire=GAME_RELEASE,
     scenario=scenario.ReleaseScenario,
@@ -17,14 +16,14 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     require=require_lightgbm,
     needs=lambda _: ("release",),
     deal=deal.deal,
-    dealer=referee.ReleaseDealer,
-    record=record.record,
-    summarise=record.summarise,
-    outcome=outcome.from_messages,
-    recompute=lambda _: (recompute.compare,),
+    dealer=trial.ReleaseDealer,
+    record=trial.record,
+    summarise=trial.summarise,
+    outcome=trial.from_messages,
+    recompute=lambda _: (replay.compare,),
     tolerance=1e-12,
-    page=later("sim.games.release.report.words", "page"),  # brings the drawing library
+    page=later("sim.games.release.page", "page"),  # brings the drawing library
     tables=columns.tables,
-    captions=captions.captions,
+    captions=replay.captions,
     headline=columns.MEASURES["leakage"],
 )

@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.records.people import STRATUM_MIN
+from fairwall.errors import DataError
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split, uniform_at_k_based
-from fairwall.laws.local.limits import require_epsilon
-from fairwall.learning.boosting import Boosting
-from fairwall.tables.errors import DataError
-from fairwall.tables.people import LeftOut
-from fairwall.tables.roles import Roles
+from fairwall.laws.local.budgets import require_epsilon
+from fairwall.learning.forest import Boosting
+from fairwall.tables.people import LeftOut, Roles
 from sim.datasets.coded import CodedTable, load_coded, stratified_split
-from sim.datasets.roles import NamedRoles, own
+from sim.datasets.shipped import NamedRoles, own
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, QueryCards, ReleaseCards, SensitiveColumn, party_seed
 from sim.games.release.scenario import CONSTANT, CONTROLS, DROPPED, UNIFORM_AT_K_BASED, ReleaseData, ReleaseScenario
 from sim.scenarios.sweep import Cell

@@ -9,11 +9,19 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from developer.release.mixture import ANSWERED_BY
-from fairwall.laws.decimals import EXACT, at_most, written
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
-from fairwall.laws.metric import METRICS
-from sim.scenarios.checks import mechanism_problems
-from sim.scenarios.scenario import EPSILON_MIN, QUERIES_MAX, Epsilon, Scenario, ScenarioKeys, ScenarioTable, one_of
+from fairwall.laws.metrics.metric import METRICS
+from fairwall.laws.privacy.amounts import EXACT, at_most, written
+from sim.scenarios.scenario import (
+    EPSILON_MIN,
+    QUERIES_MAX,
+    Epsilon,
+    Scenario,
+    ScenarioKeys,
+    ScenarioTable,
+    mechanism_problems,
+    one_of,
+)
 
 AUDITED = ("sp", "di", "eo", "oad")
 """The metrics that the model is audited by: the paper's SPD, DI, EOD and OAD."""

@@ -5,24 +5,23 @@ from __future__ import annotations
 from fairwall.game.v1 import reveal_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
 from sim.games.game import Game, later
-from sim.games.reveal import captions, deal, outcome, recompute, record, redecoding, referee, scenario
-from sim.games.reveal.report import columns
+from sim.games.reveal import columns, deal, replay, scenario, trial
 
-GAME: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = Game(
+GAME: Game[scenario.RevealScenario, deal.RevealDeal, trial.RevealOutcome] = Game(
     name="reveal",
     wire=GAME_REVEAL,
     scenario=scenario.RevealScenario,
     service=reveal_service_pb2.DESCRIPTOR.services_by_name["RevealService"],
     deal=deal.deal,
-    dealer=referee.RevealDealer,
-    record=record.record,
-    summarise=record.summarise,
-    outcome=outcome.from_messages,
-    recompute=recompute.comparisons,
+    dealer=trial.RevealDealer,
+    record=trial.record,
+    summarise=trial.summarise,
+    outcome=trial.from_messages,
+    recompute=replay.comparisons,
     tolerance=0.0,  # sums in a fixed order
-    page=later("sim.games.reveal.report.words", "page"),  # brings the drawing library
+    page=later("sim.games.reveal.page", "page"),  # brings the drawing library
     tables=columns.tables,
-    captions=captions.captions,
+    captions=replay.captions,
     headline=columns.LEAKAGE,
-    redecoding=redecoding.REDECODING,
+    redecoding=replay.REDECODING,
 )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import strata_of
+from fairwall.laws.metrics.metric import strata_of
 from fairwall.tables.people import LeftOut
 from sim.datasets import EncodedRows
 from sim.datasets.synthetic import synthetic

@@ -11,8 +11,7 @@ from pydantic import Field
 from developer.reveal.strategies import STRATEGIES, Strategy, takes
 from developer.service import ROWS_MAX
 from fairwall.errors import did_you_mean, nearest
-from fairwall.laws.metric import METRICS
-from sim.scenarios.checks import mechanism_problems
+from fairwall.laws.metrics.metric import METRICS
 from sim.scenarios.scenario import (
     QUERIES_MAX,
     ComplianceSection,
@@ -20,6 +19,7 @@ from sim.scenarios.scenario import (
     Scenario,
     ScenarioKeys,
     ScenarioTable,
+    mechanism_problems,
     one_of,
 )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import METRICS, strata_of
+from fairwall.laws.metrics.metric import METRICS, strata_of
 
 
 def leakage(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:

@@ -16,7 +16,7 @@ from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.learning.backend import require_pytorch
 from fairwall.tables.people import LeftOut
 from sim.datasets import EncodedRows
-from sim.datasets.case_study import CASE_STUDY, case_study
+from sim.datasets.synthetic import CASE_STUDY, case_study
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, StatisticsCards, party_seed
 from sim.games.people import loaded
 from sim.games.training.scenario import TrainingData, TrainingScenario

@@ -13,9 +13,9 @@ from developer.training.network import Network
 from developer.training.play import PLAIN, RATES, flip_multiplier, record_multiplier
 from developer.training.practice import PRACTICES
 from developer.training.regression import Regression
-from fairwall.laws.gaussian import gaussian_epsilon
+from fairwall.laws.noise.gaussian import gaussian_epsilon
 from fairwall.learning.batches import OVERFLOW
-from sim.datasets.case_study import CASE_STUDY
+from sim.datasets.synthetic import CASE_STUDY
 from sim.scenarios.scenario import (
     ComplianceSection,
     Epsilon,

@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from developer.wash.play import METRIC
-from developer.wash.shown import BLIND, STRATEGIES
-from sim.scenarios.checks import mechanism_problems
-from sim.scenarios.scenario import ComplianceSection, Scenario, ScenarioKeys, ScenarioTable, one_of
+from developer.wash.shown_decisions import BLIND, STRATEGIES
+from sim.scenarios.scenario import ComplianceSection, Scenario, ScenarioKeys, ScenarioTable, mechanism_problems, one_of
 
 DEPLOYED_OVER = 0.05
 """Smallest excess of a deployed model's gap over tau that counts as cheating."""
@@ -29,7 +28,7 @@ class WashSection(ScenarioKeys):
 
     Attributes
     ----------
-    strategy : choice of the decisions shown in place of the deployed ones, see `developer.wash.shown`.
+    strategy : choice of the decisions shown in place of the deployed ones, see `developer.wash.shown_decisions`.
     knows : source of the developer's knowledge of groups: features and the public sample, the audit's answers too, or
         the groups themselves.
     evades : whether it shows checked rows as deployed, where no commitment binds it.

@@ -15,9 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from fairwall.laws.calibration import cauchy_loss, printed_conceal_scale, printed_laplace_scale
-from fairwall.laws.conceal_laplace import conceal_laplace_law
-from fairwall.laws.sensitivity import flip_sensitivity
+from fairwall.laws.mechanisms.calibration import (
+    cauchy_loss,
+    conceal_laplace_law,
+    printed_conceal_scale,
+    printed_laplace_scale,
+)
+from fairwall.laws.metrics.sensitivity import flip_sensitivity
 from sim.papers.finding import CheckResult
 from sim.report.cells import paper_figure
 

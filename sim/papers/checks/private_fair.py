@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.gaussian import gaussian_delta, gaussian_epsilon
+from fairwall.laws.noise.gaussian import gaussian_delta, gaussian_epsilon
 from sim.papers.finding import ROUNDING, CheckResult, to_rounding
 
 _EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from adversary.attacks import ATTACKS, Attack, ShadowEvidence
 from adversary.attacks.attack import LEAST
-from adversary.attacks.meta import STRENGTHS, meta_classifier
-from adversary.attacks.threshold_test import threshold
+from adversary.attacks.shadow_attacks import STRENGTHS, meta_classifier, threshold
 
 PROBES = 120
 WITH_SHADOWS = [name for name, attack in ATTACKS.items() if attack.shadows]
@@ -208,7 +207,7 @@ def test_the_meta_classifier_is_the_same_again_and_works_with_two_shadows() -> N
 
 def test_importing_loads_nothing_heavy() -> None:
     code = (
-        "import sys, adversary.reveal.play, adversary.inference.shadows, adversary.membership;"
+        "import sys, adversary.play, adversary.inference, adversary.membership;"
         "assert not {'torch', 'scipy', 'sklearn'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

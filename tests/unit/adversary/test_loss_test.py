@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from adversary.attacks.loss_test import LossTestResult, loss_test
+from adversary.attacks.loss_attack import LossTestResult, loss_test
 
 LABELS = np.array([1, 0, 1, 0, 1], np.uint8)
 FEATURES = np.arange(10.0).reshape(5, 2)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adversary.attacks import ATTACKS
-from adversary.inference.shadows import TOGETHER, set_aside, train_shadows
+from adversary.inference import TOGETHER, set_aside, train_shadows
 from fairwall.learning import Ensemble, Recipe, constant
 from fairwall.learning.defences import DEFENCES, Defence, DefenceTask, Settings, TrainingSplit
 

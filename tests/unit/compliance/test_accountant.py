@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from compliance.ledger.accountant import Budget, Loss, LossKind, Rule, composed_epsilon, pure
-from compliance.mechanisms.gaussian import gaussian_cost
-from fairwall.laws.decimals import part_of
-from fairwall.laws.gaussian import gaussian_epsilon
+from compliance.mechanisms.noise_on_gaps import gaussian_cost
+from fairwall.laws.noise.gaussian import gaussian_epsilon
+from fairwall.laws.privacy.amounts import part_of
 
 DELTA = 1e-6
 

@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.bounding import Bounded, bounded, to_range, truncated_laplace
-from compliance.mechanisms.conceal import Conceal
-from compliance.mechanisms.exponential import ExponentialMechanism
-from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import BatchQuestion, Reusable
-from compliance.mechanisms.sparse_vector import SparseVectorMechanism
+from compliance.mechanisms.noise_on_gaps import Bounded, Conceal, LaplaceMechanism, bounded, to_range, truncated_laplace
+from compliance.mechanisms.selection import ExponentialMechanism, SparseVectorMechanism
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.bounding import metric_range, truncated_scale, truncation_loss
+from fairwall.laws.mechanisms.calibration import metric_range, truncated_scale, truncation_loss
 
 
 def question(metric="sp", n=20, models=3):
@@ -82,7 +79,7 @@ def test_the_scale_of_truncation_costs_epsilon():
 def test_a_batch_of_truncated_answers_costs_epsilon(metric, models, epsilon, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "compliance.mechanisms.bounding.truncated_laplace",
+        "compliance.mechanisms.noise_on_gaps.truncated_laplace",
         lambda values, *rest: drawn.append(rest) or np.zeros(values.shape),
     )
     asked = question(metric, models=models)

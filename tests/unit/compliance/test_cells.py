@@ -21,11 +21,9 @@ from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded, System
 from compliance.records.metrics import METRICS
 from compliance.records.people import Records
-from fairwall.laws import choice
-from fairwall.laws.batch import Stratum
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.cells import CELL_MIN, cells_scale, cut, discrete_variance
-from fairwall.laws.purchases import (
+from fairwall.laws.choice import choose
+from fairwall.laws.choice.cell_partition import CELL_MIN, STEPS, cells_scale, cut, discrete_variance
+from fairwall.laws.choice.cell_purchases import (
     EPSILON,
     bought_at,
     disadvantaged_among,
@@ -38,9 +36,10 @@ from fairwall.laws.purchases import (
     purchases,
     seen_by,
 )
-from fairwall.laws.residuals import STEPS
-from fairwall.laws.values import Values
-from tests.asked import Asked, Spy
+from fairwall.laws.choice.public_batch import Stratum
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.metrics.values import Values
+from tests.support.noise_sources import Asked, Spy
 
 CELLS = CellsMechanism()
 LABELLED = ("sp", "eo", "oad", "eodds_max")
@@ -395,7 +394,7 @@ def test_cells_bought_once_serve_every_metric_of_the_same_models_and_no_others(
     assert charged(case, 4, asked[0], 0.1)[0] == 0.0
     assert charged(case, 5, asked[0], 0.6)[0] == 0.6
     # A twin that answers everybody from the first purchase says that all scores have the gaps of the first.
-    monkeypatch.setattr(choice, "_FREE_ERROR", math.inf)
+    monkeypatch.setattr(choose, "_FREE_ERROR", math.inf)
     twin = opened(records)
     assert [charged(twin, number, question, 0.5)[0] for number, question in enumerate(asked)] == [0.5, 0.0, 0.0, 0.0]
 

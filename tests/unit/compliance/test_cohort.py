@@ -16,13 +16,12 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from compliance.answers import statistics as module
+from compliance.answers import statistics
 from compliance.answers.charging import DEVELOPER
-from compliance.answers.statistics import Cohort, game_cohort
-from compliance.answers.statistics_service import bounded
+from compliance.answers.statistics import Cohort, bounded, game_cohort
 from compliance.noise import sampling as noise
 from compliance.noise.sampling import GAUSSIAN_FINENESS, Seeded, step_for
-from fairwall.laws.gaussian import gaussian_delta, gaussian_epsilon
+from fairwall.laws.noise.gaussian import gaussian_delta, gaussian_epsilon
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.turns import generator
 
@@ -84,7 +83,7 @@ def removals(rows: Rows, protected: NDArray[np.uint8]) -> Iterator[Rows]:
 
 
 def test_a_flip_moves_the_sums_by_2_and_a_record_by_the_root_of_2_at_most_and_some_do() -> None:
-    assert reach(flips) == pytest.approx(module.SENSITIVITY, rel=1e-12)
+    assert reach(flips) == pytest.approx(statistics.SENSITIVITY, rel=1e-12)
     assert reach(removals) == pytest.approx(math.sqrt(2), rel=1e-12)
 
 
@@ -180,7 +179,7 @@ def test_every_number_has_noise_of_its_own_of_twice_the_multiplier(monkeypatch: 
     assert all((number / step).is_integer() for number in noise.ravel().tolist())
     assert not is_the_law(noise_of(twin(Shared, honest)), 2 * MULTIPLIER)
     # Enough for a record, but not for a flip.
-    monkeypatch.setattr(module, "SENSITIVITY", math.sqrt(2))
+    monkeypatch.setattr(statistics, "SENSITIVITY", math.sqrt(2))
     assert not is_the_law(noise_of(honest), 2 * MULTIPLIER)
 
 
@@ -201,13 +200,13 @@ def test_a_loss_is_what_the_worst_neighbours_show(monkeypatch: pytest.MonkeyPatc
     rows, multiplier, epsilon = np.array([[1.0], [0.5]]), 0.5, 1.5
     worlds = [opened(protected) for protected in ([0, 1], [1, 1])]
     apart = worlds[0].exact(rows) - worlds[1].exact(rows)
-    assert np.linalg.norm(apart) == pytest.approx(module.SENSITIVITY)
+    assert np.linalg.norm(apart) == pytest.approx(statistics.SENSITIVITY)
     told = [np.array([world.summed(f"r{r}", rows, multiplier) for r in range(3000)]) for world in worlds]
     # Never less noise than is claimed, and no more than the grid asks for.
-    assert 1 <= drawn[0] / (multiplier * module.SENSITIVITY) < 1 + 1e-5
+    assert 1 <= drawn[0] / (multiplier * statistics.SENSITIVITY) < 1 + 1e-5
     claimed = worlds[0].loss(multiplier)
-    assert gaussian_epsilon(drawn[0] / module.SENSITIVITY, DELTA) <= claimed.epsilon
-    assert gaussian_epsilon(drawn[0] / module.SENSITIVITY, DELTA) == pytest.approx(claimed.epsilon, rel=1e-4)
+    assert gaussian_epsilon(drawn[0] / statistics.SENSITIVITY, DELTA) <= claimed.epsilon
+    assert gaussian_epsilon(drawn[0] / statistics.SENSITIVITY, DELTA) == pytest.approx(claimed.epsilon, rel=1e-4)
     # And the answers themselves: the likelihood ratio's test has the delta of the law, which is some way above 0.
     middle = (worlds[0].exact(rows) + worlds[1].exact(rows)) / 2
     scale = drawn[0] ** 2

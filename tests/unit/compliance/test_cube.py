@@ -14,8 +14,8 @@ from compliance.mechanisms.cube import CubeMechanism, cube_step
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.cube import TOGETHER, coordinates
-from tests.asked import Asked, Spy
+from fairwall.laws.noise.linf_ball import TOGETHER, coordinates
+from tests.support.noise_sources import Asked, Spy
 
 BOUGHT = {"n0": np.array([2.0, 3.0 / np.log(80), 0.0])}
 

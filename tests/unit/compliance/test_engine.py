@@ -12,14 +12,14 @@ from compliance.answers.audits import game_case, intervals_of, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.counts import UnseenPredictions
 from compliance.mechanisms.mechanism import BatchQuestion
-from compliance.mechanisms.summed import UnseenPredictions
 from compliance.records.engine import Engine, EnginePeople, TableLocation
 from compliance.records.engine import duckdb as opened
 from compliance.records.people import Records
 from compliance.records.same_people import shared
 from compliance.records.sums import GRID, StratumSums, TableSums
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metrics.metric import METRICS
 
 duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("ibis")

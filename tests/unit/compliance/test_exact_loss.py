@@ -29,9 +29,9 @@ from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts
 from compliance.noise import sampling as sampler
 from compliance.noise.sampling import Noise, Seeded
 from compliance.records.people import Records
-from fairwall.laws.cells import cells_scale
-from fairwall.laws.cube import cube_scales
-from fairwall.laws.decimals import written
+from fairwall.laws.choice.cell_partition import cells_scale
+from fairwall.laws.noise.linf_ball import cube_scales
+from fairwall.laws.privacy.amounts import written
 
 EPSILONS = (0.1, 0.5, 1.0, 5.0, 20.0)
 FEW = range(4, 61)
@@ -171,10 +171,10 @@ def test_decisions_that_are_counted_cost_epsilon_at_worst(name: str, metric: str
 def test_people_who_are_put_into_the_cells_of_a_part_of_them_cost_epsilon_at_worst(
     people: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairwall.laws.batch.FEW", 60)
-    monkeypatch.setattr("fairwall.laws.batch._RAREST", 20)
-    monkeypatch.setattr("fairwall.laws.batch._SOME", 5)
-    monkeypatch.setattr("fairwall.laws.batch.AT_ONCE", 300)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch.FEW", 60)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch._RAREST", 20)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch._SOME", 5)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch.AT_ONCE", 300)
     for predictions in batches(people):
         question = asked(predictions)
         assert len(question.asked.few.labels) < people / 2
@@ -234,7 +234,8 @@ def test_a_range_that_leaves_somebody_out_would_cost_more(name: str, monkeypatch
 def test_the_size_of_a_cube_is_drawn_with_the_very_odds_that_make_its_law(monkeypatch: pytest.MonkeyPatch) -> None:
     for sides in (1, 3, 26):
         # Of the sampler's own coins: P(T = t) is that of a sum of d+1 geometric numbers, C(t+d, d) r^t, times the
-        # coins' odds; it must be r^t (2t+1)^d but for one constant, and then P(z) ~ r^max|z|, `fairwall.laws.cube`.
+        # coins' odds; it must be r^t (2t+1)^d but for one constant, and then P(z) ~ r^max|z|,
+        # `fairwall.laws.noise.linf_ball`.
         constants, bits = set(), random.SystemRandom()
         for size in (0, 1, 2, 7, 1000, 10**9):
             coins = []

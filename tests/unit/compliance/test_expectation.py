@@ -11,13 +11,13 @@ import scipy.stats
 from compliance.answers import expectation
 from compliance.answers.expectation import expect
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
+from compliance.mechanisms.noise_on_gaps import bounded
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.calibration import laplace_law
-from fairwall.laws.metric import find_metric
-from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.laws.mechanisms.calibration import laplace_law
+from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES, Shares
+from fairwall.laws.metrics.metric import find_metric
 
 STRATA = 400, 600
 

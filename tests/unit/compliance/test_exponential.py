@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from compliance.mechanisms.exponential import ExponentialMechanism, without_sign
 from compliance.mechanisms.mechanism import BatchQuestion
+from compliance.mechanisms.selection import ExponentialMechanism, without_sign
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.selection import permute_and_flip_exponents
-from tests.asked import Spy
-from tests.choices import permute_and_flip_gap_loss, permute_and_flip_loss, permute_and_flip_probabilities
+from fairwall.laws.mechanisms.selection import permute_and_flip_exponents
+from tests.support.choice_costs import permute_and_flip_gap_loss, permute_and_flip_loss, permute_and_flip_probabilities
+from tests.support.noise_sources import Spy
 
 
 def question(protected, predictions, metric="sp", labels=None):

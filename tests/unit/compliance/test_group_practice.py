@@ -23,9 +23,9 @@ from compliance.noise.sampling import Noise, Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client import practice
 from fairwall.client.by_group import ByGroup
-from fairwall.laws.group_tables import NoisyTable
-from fairwall.laws.groups import balanced, noise_rate
-from fairwall.laws.practice import (
+from fairwall.laws.groups.group_counts import balanced, noise_rate
+from fairwall.laws.groups.group_tables import NoisyTable
+from fairwall.laws.groups.practice_measures import (
     GroupEstimate,
     MeasureCounts,
     balanced_accuracy,
@@ -33,7 +33,7 @@ from fairwall.laws.practice import (
     counts_of_tables,
     treatment_equality,
 )
-from tests.silent_noise import SILENT
+from tests.support.noise_sources import SILENT
 from tests.unit.compliance.test_groups import TABLES, asked, grouped_of, header, people_of, shipped_table
 
 FALSE_ALARM = 1e-7
@@ -146,7 +146,7 @@ def test_counts_are_the_same_however_they_were_released(kind: str, monkeypatch: 
     scores = rng.random(3_000)
     models = (scores >= np.array([[0.2], [0.5], [0.9]])).astype(float)
     if kind == "a table for each":
-        monkeypatch.setattr("fairwall.laws.groups.PEOPLE_A_STRATUM", math.inf)
+        monkeypatch.setattr("fairwall.laws.groups.group_counts.PEOPLE_A_STRATUM", math.inf)
     worth = math.inf if kind == "rows" else 0
     release = released(people, header(DECISIONS, 1.0), models, SILENT, worth=worth)
     assert (len(release.tables), len(release.rows)) == {"one table": (1, 0), "rows": (0, 2)}.get(kind, (3, 0))

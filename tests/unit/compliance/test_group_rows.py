@@ -18,21 +18,20 @@ import scipy.stats
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
-from compliance.answers import group_noise, groups
-from compliance.answers.group_noise import ball_noise
-from compliance.answers.group_rows import parts_of
+from compliance.answers import group_rows, groups
+from compliance.answers.group_rows import ball_noise, parts_of
 from compliance.answers.groups import released
 from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import MEASURES, ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.ball import SCORE_REACH, Ball, WholeCube, points
-from fairwall.laws.exposure import NO_LIMIT, Limit, of_rows
-from fairwall.laws.group_tables import compared, p_values, worst_pair
-from fairwall.laws.groups import noise_rate
-from fairwall.laws.shares import Shares
+from fairwall.laws.groups.group_counts import noise_rate
+from fairwall.laws.groups.group_tables import compared, p_values, worst_pair
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.noise.row_noise import SCORE_REACH, Ball, WholeCube, points
+from fairwall.laws.privacy.exposure import NO_LIMIT, Limit, of_rows
 from fairwall.rpc.arrays import from_message
-from tests.silent_noise import SILENT
+from tests.support.noise_sources import SILENT
 
 FALSE_ALARM = 1e-7
 DECISIONS = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
@@ -424,7 +423,7 @@ def test_what_is_asked_for_too_dearly_gets_more_noise() -> None:
 def test_a_ball_s_draws_do_not_depend_on_who_is_who(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(14)
     models, seen = rng.integers(0, 2, (6, 100)), []
-    whole = group_noise.ball_noise
+    whole = group_rows.ball_noise
     monkeypatch.setattr(groups, "ball_noise", lambda *asked: seen.append(whole(*asked)) or seen[-1])
     for _ in range(2):
         people = grouped(rng.integers(0, 3, 100), np.ones(100), 3)

@@ -24,14 +24,14 @@ from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import MEASURES, ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws import group_tables
-from fairwall.laws.group_tables import NoisyTable, compared, merged_share, p_values, worst_pair
-from fairwall.laws.groups import SUM_STEP, balanced, marginal, noise_rate, noise_variance
+from fairwall.laws.groups import group_tables
+from fairwall.laws.groups.group_counts import SUM_STEP, balanced, marginal, noise_rate, noise_variance
+from fairwall.laws.groups.group_tables import NoisyTable, compared, merged_share, p_values, worst_pair
 from fairwall.rpc.arrays import from_message
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from sim.datasets import SHIPPED
-from tests.silent_noise import SILENT
+from tests.support.noise_sources import SILENT
 
 FALSE_ALARM = 1e-7
 GROUPS = 3
@@ -146,7 +146,7 @@ def test_a_twin_that_costs_more_is_found(name: str, twin: Any, monkeypatch: pyte
 
 
 def test_models_that_share_a_table_cost_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairwall.laws.groups.PEOPLE_A_STRATUM", 0.01)
+    monkeypatch.setattr("fairwall.laws.groups.group_counts.PEOPLE_A_STRATUM", 0.01)
     assert 0.9998 <= max(worst_loss(2, 1.0)) <= 1.0
 
 
@@ -161,7 +161,7 @@ def test_models_that_part_people_too_finely_share_no_table() -> None:
 
 @pytest.mark.check
 def test_models_with_a_table_each_share_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairwall.laws.groups.PEOPLE_A_STRATUM", math.inf)
+    monkeypatch.setattr("fairwall.laws.groups.group_counts.PEOPLE_A_STRATUM", math.inf)
     assert max(worst_loss(3, 1.0)) <= 1.0
     monkeypatch.setattr(module._Tables, "epsilon_of", lambda tables, _: tables.share * tables.epsilon)
     assert max(worst_loss(3, 1.0)) > 1.0

@@ -24,10 +24,10 @@ from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.cube import CubeNoise
-from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Gaussian, Laplace
-from fairwall.laws.quantiles import LEVEL, distribution
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.noise.distributions import Gaussian, Laplace
+from fairwall.laws.noise.linf_ball import CubeNoise
+from fairwall.laws.noise.quantiles import LEVEL, distribution
 
 _EQUAL = 800
 """Equally likely noises on a sum: coverage is exact to a part in so many."""

@@ -17,16 +17,16 @@ from compliance.intervals.interval import (
     within_range,
 )
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
+from compliance.mechanisms.noise_on_gaps import bounded
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace
-from fairwall.laws.quantiles import LEVEL, noise_reach
-from fairwall.laws.values import possible_sums
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.metrics.values import possible_sums
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace
+from fairwall.laws.noise.quantiles import LEVEL, noise_reach
 
 LAWS = [Laplace(0.05), Gaussian(0.05), Cauchy(0.02)]
 

@@ -25,7 +25,7 @@ from compliance.ledger.place import inspect
 from compliance.ledger.store import LedgerUnavailable
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_QUOTA_EXHAUSTED, REASON_REQUEST_ID_REUSED
-from tests import disks, postgres
+from tests.support import postgres_server, small_disks
 
 KEY = bytes(32)
 DATA = ("people", "others")
@@ -33,15 +33,15 @@ DATA = ("people", "others")
 
 @pytest.fixture
 def url() -> str:
-    return postgres.shared().new_database()
+    return postgres_server.shared().new_database()
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[postgres.Server]:
+def server() -> Iterator[postgres_server.Server]:
     """A server of this module's own, which tests may stop, and start otherwise."""
-    server = postgres.begin()
+    server = postgres_server.begin()
     yield server
-    postgres.remove(server)
+    postgres_server.remove(server)
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_who_lost_its_chain_while_it_sealed_takes_no_seal_back(
 
     def held_up(self: Seal, head: Head) -> None:
         monkeypatch.setattr(Seal, "write", write)
-        postgres.end_connections(url)
+        postgres_server.end_connections(url)
         for number in range(3):
             other.settle(request(str(number)), says(b""))
         write(self, head)
@@ -348,7 +348,7 @@ def test_a_turn_ends_with_its_connection(ledger: Ledger, reopen: Callable[[], Le
     with ThreadPoolExecutor(1) as threads:
         late = threads.submit(ledger.settle, request("a"), dying)
         assert begun.wait(60)
-        postgres.end_connections(url)  # the service is not heard of any more
+        postgres_server.end_connections(url)  # the service is not heard of any more
         assert other.settle(request("b"), says(b"b")).reply.answer == b"b"
         go.set()
         assert late.result(60).reply.answer == b"late"
@@ -369,7 +369,7 @@ def test_an_answer_leaves_only_if_its_record_is_there(
         if statement == "COMMIT" and wrote(db) and cut.pop():
             if arrives:
                 sound(db, statement)
-            postgres.end_connections(url)
+            postgres_server.end_connections(url)
         return sound(db, statement, *given, **named)
 
     def wrote(db: psycopg.Connection[Any]) -> bool:
@@ -395,7 +395,7 @@ def test_a_service_that_is_held_up_while_others_go_on_takes_theirs_for_no_other_
 
     def held_up(own: Seal, *given: Any) -> Any:
         if stopped and stopped.pop():
-            postgres.end_connections(url)
+            postgres_server.end_connections(url)
             for name in ("b", "c"):
                 other.settle(request(name), says(name.encode()))
         return sound(own, *given)
@@ -418,7 +418,7 @@ def record_of_a_share(number: int) -> BudgetRecord:
 
 
 @pytest.mark.check
-def test_a_server_that_was_restarted_is_found_again(server: postgres.Server, seal: Seal) -> None:
+def test_a_server_that_was_restarted_is_found_again(server: postgres_server.Server, seal: Seal) -> None:
     ledger = Ledger(server.new_database(), seal)
     ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
     ledger.allocate("people", "ann", 2.0)
@@ -434,7 +434,7 @@ def test_a_server_that_was_restarted_is_found_again(server: postgres.Server, sea
 
 
 @pytest.mark.check
-def test_a_server_that_may_lose_what_it_committed_is_refused(server: postgres.Server, seal: Seal) -> None:
+def test_a_server_that_may_lose_what_it_committed_is_refused(server: postgres_server.Server, seal: Seal) -> None:
     for setting, value, why in (
         ("synchronous_commit", "off", "synchronous_commit is off: a charge that is answered could be lost"),
         ("synchronous_commit", "local", "synchronous_commit is local: .*turn it on"),
@@ -456,7 +456,7 @@ def test_a_server_that_may_lose_what_it_committed_is_refused(server: postgres.Se
 
 @pytest.mark.check
 def test_a_standby_is_refused_and_one_that_lags_is_when_it_is_promoted(tmp_path: Path) -> None:
-    primary = postgres.begin()
+    primary = postgres_server.begin()
     standby = primary.standby()
     try:
         ledger = Ledger(primary.url(), Seal(tmp_path / "head", KEY))
@@ -474,15 +474,15 @@ def test_a_standby_is_refused_and_one_that_lags_is_when_it_is_promoted(tmp_path:
         with pytest.raises(LedgerError, match="old copy: it ends at record 2, and 3 was sealed: bring back the newest"):
             Ledger(standby.url(), Seal(tmp_path / "head", KEY))
     finally:
-        postgres.remove(standby)
-        postgres.remove(primary)
+        postgres_server.remove(standby)
+        postgres_server.remove(primary)
 
 
 @pytest.mark.check
 def test_a_full_disk_of_the_server_refuses_says_why_and_loses_nothing(tmp_path: Path) -> None:
-    server = postgres.begin()
+    server = postgres_server.begin()
     try:
-        with disks.small_disk(server.folder / "disk", "17m", server.folder.stat().st_uid) as disk:
+        with small_disks.small_disk(server.folder / "disk", "17m", server.folder.stat().st_uid) as disk:
             run(server.url(), f"CREATE TABLESPACE small LOCATION '{disk}'")
             run(server.url(), "CREATE DATABASE small TABLESPACE small")
             ledger = Ledger(server.url("small"), Seal(tmp_path / "head", KEY))
@@ -505,7 +505,7 @@ def test_a_full_disk_of_the_server_refuses_says_why_and_loses_nothing(tmp_path: 
             ledger.close()
             server.stop()
     finally:
-        postgres.remove(server)
+        postgres_server.remove(server)
 
 
 @pytest.mark.check
@@ -549,7 +549,7 @@ def test_a_password_in_the_address_is_refused_and_not_shown(seal: Seal) -> None:
 
 
 @pytest.mark.check
-def test_a_wrong_password_is_one_line_without_it(server: postgres.Server, tmp_path: Path) -> None:
+def test_a_wrong_password_is_one_line_without_it(server: postgres_server.Server, tmp_path: Path) -> None:
     run(server.url(), "ALTER ROLE fairwall PASSWORD 'right'")
     access = server.data / "pg_hba.conf"
     trusting = access.read_text()

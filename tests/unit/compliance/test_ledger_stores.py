@@ -28,7 +28,7 @@ from compliance.ledger.sqlite import SqliteSession
 from compliance.ledger.store import LedgerUnavailable
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_REQUEST_ID_REUSED, Reason
-from tests import disks, postgres
+from tests.support import postgres_server, small_disks
 
 KEY = bytes(32)
 
@@ -44,7 +44,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 def new_place(store: str, folder: Path) -> Place:
     folder.mkdir()
-    return folder / "ledger.sqlite" if store == "sqlite" else postgres.shared().new_database()
+    return folder / "ledger.sqlite" if store == "sqlite" else postgres_server.shared().new_database()
 
 
 @pytest.fixture
@@ -791,7 +791,7 @@ def test_a_head_that_cannot_be_sealed_keeps_the_answer_back_and_nothing_is_lost(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a disk of one mebibyte."""
-    with disks.small_disk(tmp_path / "disk") as disk:
+    with small_disks.small_disk(tmp_path / "disk") as disk:
         yield disk
 
 

@@ -10,9 +10,8 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from compliance.mechanisms.local import PROTOCOLS, seeded, system
-from compliance.mechanisms.local.grr import codes
-from compliance.noise.uniforms import Draw, bernoulli
+from compliance.mechanisms.local_protocols import PROTOCOLS, codes, seeded, system
+from compliance.noise.uniform_bits import Draw, bernoulli
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
 
 FALSE_ALARM = 1e-6

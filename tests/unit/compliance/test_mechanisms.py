@@ -17,33 +17,32 @@ from compliance.answers.audits import AuditCase
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, LossKind, Neighbours, Rule, pure
 from compliance.mechanisms import MECHANISMS, Mechanism
-from compliance.mechanisms.bounding import bounded
-from compliance.mechanisms.cauchy import CauchyMechanism
-from compliance.mechanisms.conceal import Conceal
-from compliance.mechanisms.conceal_laplace import ConcealLaplace
-from compliance.mechanisms.counts import CountsMechanism
-from compliance.mechanisms.counts_gaussian import CountsGaussian
-from compliance.mechanisms.cube import CubeMechanism
-from compliance.mechanisms.exact import Exact
-from compliance.mechanisms.gaussian import GaussianMechanism
-from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.low_rank import LowRankMechanism
+from compliance.mechanisms.counts import CountsGaussian, CountsMechanism
+from compliance.mechanisms.cube import CubeMechanism, LowRankMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, candidates, chosen
+from compliance.mechanisms.noise_on_gaps import (
+    CauchyMechanism,
+    Conceal,
+    ConcealLaplace,
+    Exact,
+    GaussianMechanism,
+    LaplaceMechanism,
+    Round,
+    bounded,
+)
 from compliance.mechanisms.recommended import Recommended, answerers
-from compliance.mechanisms.round import Round
 from compliance.noise.sampling import Seeded, System
 from compliance.records.metrics import METRICS
 from compliance.records.people import Records
-from fairwall.laws import choice
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.calibration import cauchy_loss, conceal_law, laplace_law
-from fairwall.laws.cauchy import tuned_law
-from fairwall.laws.gaussian import gaussian_delta
-from fairwall.laws.noise import Laplace
-from fairwall.laws.shares import DEFAULT_SHARES
-from fairwall.laws.standings import MIDPOINT, SHRUNK, choose, midpoint, standings
-from fairwall.laws.values import possible_sums
-from tests.asked import Asked, Spy
+from fairwall.laws.choice import choose as choice
+from fairwall.laws.choice.prediction import MIDPOINT, SHRUNK, choose, midpoint, standings
+from fairwall.laws.mechanisms.calibration import cauchy_loss, conceal_law, laplace_law, metric_range
+from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES
+from fairwall.laws.metrics.values import possible_sums
+from fairwall.laws.noise.cauchy import tuned_law
+from fairwall.laws.noise.distributions import Laplace
+from fairwall.laws.noise.gaussian import gaussian_delta
+from tests.support.noise_sources import Asked, Spy
 
 FALSE_ALARM = 1e-7
 OURS: dict[str, Mechanism] = {
@@ -538,7 +537,7 @@ def test_counts_answers_are_possible() -> None:
 
 @pytest.mark.parametrize("sorted_", [9, 0])
 def test_possible_sums_are_those_of_the_extreme_people(sorted_: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairwall.laws.values._SORTED", sorted_)
+    monkeypatch.setattr("fairwall.laws.metrics.values._SORTED", sorted_)
     values = np.random.default_rng(8).random((5, 9))
     values[1] = np.arange(9) % 2
     ordered = np.sort(values, axis=1)

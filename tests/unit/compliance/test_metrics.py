@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.records.metrics import METRICS, MetricSums, gaps
-from fairwall.laws.sensitivity import LabelGroupCounts, sensitivities
-from fairwall.laws.values import part_values, sums_over
+from fairwall.laws.metrics.sensitivity import LabelGroupCounts, sensitivities
+from fairwall.laws.metrics.values import part_values, sums_over
 
 Labels = NDArray[np.uint8]
 

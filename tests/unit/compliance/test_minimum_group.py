@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, ends_of
+from compliance.mechanisms.noise_on_gaps import bounded
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise.sampling import Noise, Seeded
 from compliance.records.people import Records, RecordsError
-from fairwall.laws.bounding import truncated_scale
-from fairwall.laws.exposure import revealed
-from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
-from fairwall.laws.proposal import proposed_bound
-from fairwall.laws.sensitivity import global_sensitivity, sensitivities
-from fairwall.laws.shares import Shares
-from fairwall.laws.standings import choose
+from fairwall.laws.choice.prediction import choose
+from fairwall.laws.mechanisms.calibration import proposed_bound, truncated_scale
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS, NoiseInputs
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.metrics.sensitivity import global_sensitivity, sensitivities
+from fairwall.laws.privacy.exposure import revealed
 
 N0, N1, LEAST = 7, 33, 5
 

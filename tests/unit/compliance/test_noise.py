@@ -17,10 +17,10 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from compliance.noise import sampling
-from compliance.noise.keyed import KeyedBits
 from compliance.noise.sampling import STEPS_MAX, Noise, Seeded, System, step_for
-from fairwall.laws.cube import CubeNoise
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution
+from compliance.noise.uniform_bits import KeyedBits
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, NoiseDistribution
+from fairwall.laws.noise.linf_ball import CubeNoise
 
 FALSE_ALARM = 1e-7
 SEEDED, SYSTEM, KEYED = Seeded(np.random.default_rng(5)), System(), System(KeyedBits(bytes(range(32))))

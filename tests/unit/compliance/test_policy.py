@@ -19,7 +19,7 @@ import pytest
 import tomli_w
 
 from compliance.answers.exposure import BudgetExposure
-from compliance.deployment import worth
+from compliance.deployment import answer_value
 from compliance.deployment.policy import loading, reading
 from compliance.deployment.policy.loading import load_release
 from compliance.deployment.policy.schema import (
@@ -40,9 +40,9 @@ from compliance.mechanisms.recommended import Recommended
 from compliance.records.groups import NO_LABEL, Grouped
 from compliance.records.people import Records
 from compliance.records.rows import FileRows
-from fairwall.laws.exposure import Limit
-from fairwall.laws.metric import METRICS
-from fairwall.tables.errors import DataError
+from fairwall.errors import DataError
+from fairwall.laws.metrics.metric import METRICS
+from fairwall.laws.privacy.exposure import Limit
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "example"
 Values = dict[str, Any]
@@ -307,7 +307,7 @@ def test_a_limit_that_nothing_keeps_for_so_small_a_group_is_warned_of(
     policy = with_people(tmp_path, values, [("ab"[i < 60], i % 2) for i in range(400)], minimum)
     with caplog.at_level(logging.WARNING):
         records = load(policy)[0]
-        worth.say(policy, records, list(worth.worths(policy, records)))
+        answer_value.say(policy, records, list(answer_value.worths(policy, records)))
     lines = [record.getMessage() for record in caplog.records if "reveal_max" in record.getMessage()]
     if kept:
         assert lines == []
@@ -329,7 +329,7 @@ def test_what_is_revealed_is_reckoned_for_the_smallest_group_of_the_policy(tmp_p
 def budget_of(folder: Path, values: Values, least: int) -> tuple[Policy, BudgetExposure]:
     values["audit"].update(metrics=["sp"])
     policy = with_people(folder, values, [("ab"[i < 60], i % 2) for i in range(400)], least)
-    return policy, worth.budget_exposure(policy, load(policy)[0])
+    return policy, answer_value.budget_exposure(policy, load(policy)[0])
 
 
 def test_a_budget_that_reveals_more_than_the_policy_says_is_refused_with_one_that_keeps_it(
@@ -338,7 +338,7 @@ def test_a_budget_that_reveals_more_than_the_policy_says_is_refused_with_one_tha
     values["audit"]["reveal_total"] = 0.65
     policy, _ = budget_of(tmp_path, values, 20)
     with pytest.raises(PolicyError) as caught:
-        worth.check_revealed(policy, load(policy)[0])
+        answer_value.check_revealed(policy, load(policy)[0])
     told = re.fullmatch(
         r"loans: audit\.reveal_total: a budget of epsilon 4 gives away a balanced accuracy of 7\d(\.\d)?%; "
         r"budget\.epsilon = ([\d.]+) keeps it, and so may a larger data\.minimum_group; "
@@ -347,7 +347,7 @@ def test_a_budget_that_reveals_more_than_the_policy_says_is_refused_with_one_tha
     )
     assert told, caught.value
     kept = float(told[2])
-    (warning,) = (line for level, line in worth.told(policy, load(policy)[0], []) if level == logging.WARNING)
+    (warning,) = (line for level, line in answer_value.told(policy, load(policy)[0], []) if level == logging.WARNING)
     assert re.fullmatch(
         r"loans: a budget of epsilon 4 gives away a balanced accuracy of 7\d(\.\d)?%: audit.reveal_total is not kept",
         warning,
@@ -358,7 +358,7 @@ def test_a_budget_that_reveals_more_than_the_policy_says_is_refused_with_one_tha
         share["epsilon"] = kept
     policy, total = budget_of(tmp_path, values, 20)
     assert total.together <= 0.65
-    worth.check_revealed(policy, load(policy)[0])
+    answer_value.check_revealed(policy, load(policy)[0])
 
 
 def test_a_batch_that_reveals_more_than_the_policy_names_is_refused(tmp_path: Path, values: Values) -> None:
@@ -369,12 +369,12 @@ def test_a_batch_that_reveals_more_than_the_policy_names_is_refused(tmp_path: Pa
         policy = with_people(tmp_path, values, [("ab"[i < 60], i % 2) for i in range(400)], 1)
         records = load(policy)[0]
         if not named:
-            worth.check_revealed(policy, records)
+            answer_value.check_revealed(policy, records)
             continue
         with pytest.raises(
             PolicyError, match=r"audit\.reveal_max: sp of 1 at epsilon 2 gives .*; audit\.epsilon_max = 0"
         ):
-            worth.check_revealed(policy, records)
+            answer_value.check_revealed(policy, records)
 
 
 @pytest.mark.check
@@ -400,7 +400,7 @@ def test_a_budget_is_reckoned_for_the_smallest_group_and_not_for_the_range_of_sh
 def test_the_page_says_what_the_example_s_budget_gives_away() -> None:
     policy = read(EXAMPLE / "policy.toml")
     told = "\n".join(
-        line for _, line in worth.told(policy, load(policy)[0], []) if "budgets" in line or "who is who" in line
+        line for _, line in answer_value.told(policy, load(policy)[0], []) if "budgets" in line or "who is who" in line
     )
     assert f"```text\n{told}\n```" in (EXAMPLE.parent / "serving.md").read_text()
 
@@ -430,7 +430,7 @@ def test_where_no_attack_is_known_what_is_proved_is_told(tmp_path: Path, values:
     assert total.kept == {}
     values["audit"]["reveal_total"] = 0.9
     with pytest.raises(PolicyError, match=r"gives away a balanced accuracy of 98\.\d%; what may keep it is"):
-        worth.check_revealed(budget_of(tmp_path, values, 20)[0], load(policy)[0])
+        answer_value.check_revealed(budget_of(tmp_path, values, 20)[0], load(policy)[0])
 
 
 def test_a_rule_that_sells_more_than_epsilons_add_up_to_is_told_by_what_is_proved(

@@ -18,7 +18,7 @@ from compliance.deployment.policy import reading
 from compliance.deployment.policy.loading import counted, load, load_release, traits
 from compliance.deployment.policy.schema import Policy, PolicyError
 from compliance.records.groups import Attribute, Grouped
-from fairwall.tables.errors import DataError
+from fairwall.errors import DataError
 from tests.unit.compliance.test_groups import asked
 
 Frame = dict[str, list[Any]]

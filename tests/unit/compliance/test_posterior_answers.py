@@ -14,11 +14,11 @@ from compliance.mechanisms import MECHANISMS, posterior_answers
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws import posterior as laws_posterior
-from fairwall.laws import purchases
-from fairwall.laws.metric import find_metric
-from fairwall.laws.posterior import NoisyObservations, Posterior, posterior
-from fairwall.laws.purchases import EPSILON
+from fairwall.laws.choice import cell_purchases as purchases
+from fairwall.laws.choice import posterior as laws_posterior
+from fairwall.laws.choice.cell_purchases import EPSILON
+from fairwall.laws.choice.posterior import NoisyObservations, Posterior, posterior
+from fairwall.laws.metrics.metric import find_metric
 
 WORLDS = 60
 

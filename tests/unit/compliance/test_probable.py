@@ -24,13 +24,13 @@ from compliance.noise.sampling import Noise, Seeded
 from compliance.records import groups as records
 from compliance.records.groups import Attribute, Grouped, Probable
 from fairwall.client.by_group import ByGroup
-from fairwall.laws import probable
-from fairwall.laws.exposure import Limit
-from fairwall.laws.group_tables import Share
-from fairwall.laws.probable import GRID, rate_of, rounded
-from fairwall.laws.shares import Shares
+from fairwall.laws.groups import proxy_attributes as probable
+from fairwall.laws.groups.group_tables import Share
+from fairwall.laws.groups.proxy_attributes import GRID, rate_of, rounded
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.privacy.exposure import Limit
 from fairwall.rpc.arrays import ArrayError, from_message
-from tests.silent_noise import SILENT
+from tests.support.noise_sources import SILENT
 from tests.unit.compliance.test_groups import header
 
 FALSE_ALARM = 1e-7

@@ -11,9 +11,9 @@ from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.proposal import proposed_bound
-from fairwall.laws.sensitivity import local_sensitivity
-from tests.asked import Spy
+from fairwall.laws.mechanisms.calibration import proposed_bound
+from fairwall.laws.metrics.sensitivity import local_sensitivity
+from tests.support.noise_sources import Spy
 
 MECHANISM = ProposeTestRelease(minority_share=0.3)
 

@@ -16,11 +16,10 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, chosen, ends_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records, RecordsError
-from fairwall.laws.cells import cut, enlarged
-from fairwall.laws.exposure import NO_LIMIT, least_people_within
-from fairwall.laws.metric import METRICS
-from fairwall.laws.purchases import planned
-from fairwall.laws.residuals import STEPS
+from fairwall.laws.choice.cell_partition import STEPS, cut, enlarged
+from fairwall.laws.choice.cell_purchases import planned
+from fairwall.laws.metrics.metric import METRICS
+from fairwall.laws.privacy.exposure import NO_LIMIT, least_people_within
 from fairwall.rpc import memory
 
 FOUR = list(itertools.product((0, 1), repeat=4))
@@ -117,7 +116,11 @@ def test_decisions_looked_at_in_pieces_get_the_same_answer(number: int, monkeypa
     if MECHANISMS[name].refuses(metric, 1.0, 1e-5) is not None:
         return
     whole = released(name, asked)
-    for module in ("fairwall.laws.values", "fairwall.laws.batch", "compliance.mechanisms.randomized_response"):
+    for module in (
+        "fairwall.laws.metrics.values",
+        "fairwall.laws.choice.public_batch",
+        "compliance.mechanisms.randomized_response",
+    ):
         monkeypatch.setattr(f"{module}.AT_ONCE", 500)
     for one, same in zip(whole, released(name, many(metric, "decisions")), strict=True):
         assert one == pytest.approx(same, abs=1e-9, nan_ok=True)
@@ -149,9 +152,9 @@ def test_very_many_are_put_into_cells_as_a_part_of_them_is_cut(
     asked = many("eo", kind, people=3000, models=9)
     exact = asked.gaps()
     whole = np.abs(released("cells", asked, epsilon)[0] - exact)
-    monkeypatch.setattr("fairwall.laws.batch.FEW", 700)
-    monkeypatch.setattr("fairwall.laws.batch._RAREST", 200)
-    monkeypatch.setattr("fairwall.laws.batch.AT_ONCE", 5000)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch.FEW", 700)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch._RAREST", 200)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch.AT_ONCE", 5000)
     asked = many("eo", kind, people=3000, models=9)
     assert len(asked.asked.few.labels) < 1000
     bought = planned(asked.asked, epsilon)
@@ -167,9 +170,9 @@ def test_very_many_are_put_into_cells_as_a_part_of_them_is_cut(
 
 
 def test_of_very_many_a_sum_is_measured_besides_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairwall.laws.batch.FEW", 1500)
-    monkeypatch.setattr("fairwall.laws.batch._RAREST", 200)
-    monkeypatch.setattr("fairwall.laws.batch.AT_ONCE", 5000)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch.FEW", 1500)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch._RAREST", 200)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch.AT_ONCE", 5000)
     asked = many("sp", "scores", people=6000, models=9)
     assert len(asked.asked.few.labels) < 2000
     bought = planned(asked.asked, 0.1)

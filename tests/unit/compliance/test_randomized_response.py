@@ -16,8 +16,8 @@ from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.mechanisms.randomized_response import ATTRIBUTES, EPSILON, RandomizedResponse
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.response import COPIES_MAX, combined, noisy_sums, response_loss, turning_probability
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.noise.randomized_response import COPIES_MAX, combined, noisy_sums, response_loss, turning_probability
 
 MECHANISM = RandomizedResponse()
 

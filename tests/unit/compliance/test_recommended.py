@@ -14,11 +14,11 @@ from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Mechanism, 
 from compliance.mechanisms.recommended import CELLS_FROM, Recommended, answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.batch import AskedBatch
-from fairwall.laws.choice import Allowance, _contenders, _is_within, best, best_for, nearest
-from fairwall.laws.exposure import Limit
-from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.laws.standings import MIDPOINT, SHRUNK, Promise, choose, standings
+from fairwall.laws.choice.choose import Allowance, _contenders, _is_within, best, best_for, nearest
+from fairwall.laws.choice.prediction import MIDPOINT, SHRUNK, Promise, choose, standings
+from fairwall.laws.choice.public_batch import AskedBatch
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS
+from fairwall.laws.privacy.exposure import Limit
 
 PEOPLE, FEW, EPSILON, DRAWS = 2000, 160, 0.5, 40
 OTHERS = ("counts", "cube")

@@ -9,7 +9,7 @@ import pytest
 
 from compliance.answers.audits import AuditCase
 from compliance.answers.charging import DEVELOPER
-from compliance.answers.release_service import ReleaseCase
+from compliance.answers.releases import ReleaseCase
 from compliance.games.release import open_release, open_trained
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.errors import Refusal

@@ -13,10 +13,10 @@ from compliance.answers.exposure import limited, offers
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
-from fairwall.laws.budget_exposure import revealed_by_budget
-from fairwall.laws.exposure import Limit, cells_within
-from fairwall.laws.purchases import purchases
-from fairwall.laws.shares import Shares
+from fairwall.laws.choice.cell_purchases import purchases
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.privacy.budget_exposure import revealed_by_budget
+from fairwall.laws.privacy.exposure import Limit, cells_within
 
 N = 3000
 

@@ -11,9 +11,9 @@ from compliance.answers.groups import released
 from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.exposure import NO_LIMIT, Limit
-from fairwall.laws.groups import noise_rate
-from fairwall.laws.shares import Shares
+from fairwall.laws.groups.group_counts import noise_rate
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.privacy.exposure import NO_LIMIT, Limit
 from fairwall.rpc.arrays import from_message
 
 N = 2000

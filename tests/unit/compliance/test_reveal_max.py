@@ -17,14 +17,14 @@ from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Mechanism, 
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.cells import CELL_MIN
-from fairwall.laws.choice import Allowance, best_for, nearest
-from fairwall.laws.exposure import Limit, cells_within, revealed
-from fairwall.laws.purchases import EPSILON, plan, purchases
-from fairwall.laws.risk import aimed
-from fairwall.laws.risk import limit as most_named
-from fairwall.laws.shares import DEFAULT_SHARES, Shares
-from fairwall.laws.standings import SHRUNK, choose
+from fairwall.laws.choice.cell_partition import CELL_MIN
+from fairwall.laws.choice.cell_purchases import EPSILON, plan, purchases
+from fairwall.laws.choice.choose import Allowance, best_for, nearest
+from fairwall.laws.choice.prediction import SHRUNK, choose
+from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES, Shares
+from fairwall.laws.privacy.exposure import Limit, cells_within, revealed
+from fairwall.laws.privacy.most_exposed import aimed
+from fairwall.laws.privacy.most_exposed import limit as most_named
 
 LIMIT = Limit(0.6)
 
@@ -54,12 +54,12 @@ def test_what_is_chosen_stays_within_the_limit(n: int, models: int, epsilon: flo
 
 
 def test_randomised_response_is_chosen_only_where_it_promises_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairwall.laws import standings as table
+    from fairwall.laws.choice import prediction
 
-    rows = table.standings("sp", 1000, 25, 5.0)
+    rows = prediction.standings("sp", 1000, 25, 5.0)
     assert rows[0].name == "randomized-response"
     # At small epsilons it is never best: as if it were.
-    monkeypatch.setattr(table, "standings", lambda *_: rows)
+    monkeypatch.setattr(prediction, "standings", lambda *_: rows)
     for limit, epsilon, within in ((0.6, 0.405, True), (0.6, 0.406, False), (1.0, 5.0, True)):
         assert (choose("sp", 1000, 25, epsilon, limit=Limit(limit)) == "randomized-response") == within
 

@@ -22,7 +22,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.purchases import PURCHASES_MAX
+from fairwall.laws.choice.cell_purchases import PURCHASES_MAX
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_EPSILON_INVALID, REASON_QUOTA_EXHAUSTED
 

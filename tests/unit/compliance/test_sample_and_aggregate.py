@@ -11,9 +11,9 @@ from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.mechanisms.sample_and_aggregate import SampleAndAggregate, block_gaps, deal
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.aggregation import aggregate_law, aggregate_loss, block_count
-from fairwall.laws.metric import METRICS, find_metric
-from tests.asked import Spy
+from fairwall.laws.mechanisms.calibration import aggregate_law, aggregate_loss, block_count
+from fairwall.laws.metrics.metric import METRICS, find_metric
+from tests.support.noise_sources import Spy
 
 BOUNDED = [name for name, metric in METRICS.items() if metric.bounded]
 

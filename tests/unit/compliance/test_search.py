@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.answers.audits import AuditCase, column_of, intervals_of, search_of, values_of
-from compliance.intervals.joint import draws_of_answers
+from compliance.intervals.interval import draws_of_answers
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.mechanisms import MECHANISMS, cells
@@ -25,9 +25,9 @@ from compliance.records.people import Records
 from fairwall.client.gaps import Terms
 from fairwall.client.predictions import PredictionBatch
 from fairwall.client.search import expected_error
-from fairwall.laws.alternatives import DRAWS, Candidates, SearchPosterior
-from fairwall.laws.choice import Allowance, best_for_search
-from fairwall.laws.exposure import Limit
+from fairwall.laws.choice.choose import Allowance, best_for_search
+from fairwall.laws.privacy.exposure import Limit
+from fairwall.laws.studies.alternatives import DRAWS, Candidates, SearchPosterior
 
 METRICS = ("sp", "eo", "eodds_max")
 
@@ -154,7 +154,7 @@ def test_draws_of_a_cube_are_as_wide_where_a_part_of_the_people_stands_for_all(m
     for few in (False, True):
         if few:
             for name, value in (("FEW", 150), ("_RAREST", 40), ("_SOME", 4)):
-                monkeypatch.setattr(f"fairwall.laws.batch.{name}", value)
+                monkeypatch.setattr(f"fairwall.laws.choice.public_batch.{name}", value)
         question = asking(models=8, people=1200)
         assert (question.asked.few is question.asked) != few
         release = CubeMechanism(shrinks=True).release(question, NO_FACTS, 3.0, 0.0, Seeded(np.random.default_rng(0)))

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from compliance.mechanisms.mechanism import BatchQuestion
-from compliance.mechanisms.sparse_vector import SparseVectorMechanism
+from compliance.mechanisms.selection import SparseVectorMechanism
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.selection import SparseVectorNoise, sparse_vector
-from tests.choices import sparse_vector_gap_loss, sparse_vector_loss
+from fairwall.laws.mechanisms.selection import SparseVectorNoise, sparse_vector
+from tests.support.choice_costs import sparse_vector_gap_loss, sparse_vector_loss
 from tests.twins.sparse_vector import Chen, LeeClifton, RothNotes, Stoddard
 
 EPSILON = 1.0

@@ -23,10 +23,10 @@ from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Facts, Mech
 from compliance.noise import sampling as sampler
 from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.cube import CubeNoise, cube_scales
-from fairwall.laws.noise import Gaussian, Laplace
-from fairwall.laws.quantiles import LEVEL
-from tests.asked import Asked, Spy
+from fairwall.laws.noise.distributions import Gaussian, Laplace
+from fairwall.laws.noise.linf_ball import CubeNoise, cube_scales
+from fairwall.laws.noise.quantiles import LEVEL
+from tests.support.noise_sources import Asked, Spy
 
 FALSE_ALARM = 1e-7
 SEEDED, SYSTEM = Seeded(np.random.default_rng(5)), System()

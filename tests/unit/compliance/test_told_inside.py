@@ -13,9 +13,9 @@ from compliance.mechanisms.mechanism import BatchQuestion, Mechanism, ends_of
 from compliance.mechanisms.recommended import Recommended, answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records, RecordsError
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.metric import find_metric
-from fairwall.laws.quantiles import LEVEL
+from fairwall.laws.mechanisms.calibration import metric_range
+from fairwall.laws.metrics.metric import find_metric
+from fairwall.laws.noise.quantiles import LEVEL
 
 ALL: dict[str, Mechanism] = {
     **answerers(),
@@ -102,9 +102,9 @@ def test_of_few_people_likely_intervals_of_cells_hold_the_truth(metric: str, n: 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part of some hundred people stands for a thousand, as 65,536 do for 131,073."""
-    monkeypatch.setattr("fairwall.laws.batch.FEW", 150)
-    monkeypatch.setattr("fairwall.laws.batch._RAREST", 40)
-    monkeypatch.setattr("fairwall.laws.batch._SOME", 4)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch.FEW", 150)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch._RAREST", 40)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch._SOME", 4)
 
 
 def of_many(kind: str, models: int, metric: str, rare: int = 300) -> BatchQuestion:
@@ -148,7 +148,7 @@ def test_of_very_many_people_answers_err_as_their_intervals_say(name: str, kind:
 @pytest.mark.parametrize("n0", [2, 38])
 def test_nobody_s_group_makes_an_error_where_a_label_is_rare(n0: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part has more or fewer of 40 than their share: N0 of them all may be more than the part has people."""
-    monkeypatch.setattr("fairwall.laws.batch._RAREST", 4)
+    monkeypatch.setattr("fairwall.laws.choice.public_batch._RAREST", 4)
     labels = (np.arange(1200) < 40).astype(np.uint8)
     protected = (np.arange(1200) >= n0).astype(np.uint8)
     protected[40:600] = 0

@@ -13,14 +13,15 @@ from compliance.answers.audits import game_case, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.counts import SummedQuestion, UnseenPredictions
+from compliance.mechanisms.cube import BY_SUMS
 from compliance.mechanisms.mechanism import BatchQuestion
-from compliance.mechanisms.summed import BY_SUMS, SummedQuestion, UnseenPredictions
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from compliance.records.sums import TableSums
 from fairwall.compliance.v1 import audit_service_pb2 as audit
-from fairwall.laws.metric import METRICS
-from fairwall.laws.quantiles import LEVEL
+from fairwall.laws.metrics.metric import METRICS
+from fairwall.laws.noise.quantiles import LEVEL
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 

@@ -19,12 +19,12 @@ from compliance.ledger.entries import LOST, LedgerError, Reply, Request, ServedD
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import candidates
 from fairwall.errors import UserError
-from fairwall.laws.mechanisms import BY_GROUP, MECHANISM_LAWS, MechanismLaw
-from fairwall.laws.metric import METRICS, Metric, MetricError, MetricPart
+from fairwall.laws.mechanisms.table import BY_GROUP, MECHANISM_LAWS, MechanismLaw
+from fairwall.laws.metrics.metric import METRICS, Metric, MetricError, MetricPart
 from sim.games import read
 from sim.planning.worst import true_gap
-from tests.command import SMALL
-from tests.loans import Deployment, write_off
+from tests.support.command import SMALL
+from tests.support.loans_deployment import Deployment, write_off
 
 TOY = """
 import dataclasses, runpy, sys
@@ -56,7 +56,7 @@ def test_a_service_does_not_start_with_what_says_nothing_of_itself(tmp_path: Pat
     status, (said,) = started(deployment.folder, TOY)
     assert status == 2
     assert said.startswith("compliance: mechanism toy: missing is ")
-    assert all(what in said for what in ("MECHANISM_LAWS", "proto/fairwall/laws/mechanisms.py"))
+    assert all(what in said for what in ("MECHANISM_LAWS", "proto/fairwall/laws/mechanisms/table.py"))
 
 
 def test_nor_is_a_game_played_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from developer.reveal.base_model import accuracy, cross_fitted, identity, logistic
+from developer.reveal.logistic_models import accuracy, cross_fitted, identity, logistic
 
 
 def people(n: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:

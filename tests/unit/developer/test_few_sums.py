@@ -14,8 +14,8 @@ from compliance.records.people import Records
 from developer.reveal.decode import ep, few_sums
 from developer.reveal.strategies import best
 from developer.reveal.strategies.strategy import PublicTerms, StrategyInputs
-from fairwall.laws.exposure import revealed
-from fairwall.laws.shares import Shares
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.privacy.exposure import revealed
 
 N, N0 = 100, 10
 

@@ -12,13 +12,12 @@ from compliance.answers.groups import released
 from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
 from developer.climbing import climbed
-from developer.groups import searched
+from developer.groups import subsets as searched
 from developer.groups.decode import decode, told
-from developer.groups.searched import SearchBounds, found
-from developer.groups.subsets import SUBSETS, SubsetPlan
+from developer.groups.subsets import SUBSETS, SearchBounds, SubsetPlan, found
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.decimals import part_of
-from sim.games.groups.record import leakage
+from fairwall.laws.privacy.amounts import part_of
+from sim.games.groups.trial import leakage
 
 PEOPLE, SHARES = 1000, (0.85, 0.1, 0.03, 0.01, 0.01)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from developer.inference.play import train
+from developer.inference import train
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.learning import Ensemble
 from fairwall.learning.batches import Stream
@@ -88,7 +88,7 @@ def test_whatever_lambdas_are_tried_a_model_is_trained_once(
         return take(stream, steps)
 
     monkeypatch.setattr(Stream, "take", counting)
-    caplog.set_level(logging.INFO, "developer.inference.play")
+    caplog.set_level(logging.INFO, "developer.inference")
     base, tuned = train(people(), BITS, SEEDS, asked(defence))
     recorded, begun, tune = COSTS[defence]
     assert sum(taken) == len(BITS) * (recorded + begun)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from developer.reveal import logistic
-from developer.reveal.logistic import Logistic, fit
+from developer.reveal import logistic_models
+from developer.reveal.logistic_models import Logistic, fit
 from sim import datasets
 
 Table = tuple[NDArray[np.float64], NDArray[np.uint8]]
@@ -74,7 +74,7 @@ def test_a_first_step_that_goes_too_far_is_halved(monkeypatch: pytest.MonkeyPatc
     labels = (np.arange(201) == 200).astype(np.uint8)
     labels[3] = 1
     assert fit(features, labels).scores(features) == pytest.approx(reference(features, labels), abs=1e-6)
-    monkeypatch.setattr(logistic, "_halved", lambda *_: 1.0)
+    monkeypatch.setattr(logistic_models, "_halved", lambda *_: 1.0)
     assert slope(fit(features, labels), features, labels) > 1
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from developer.reveal.decode.meet import (
+from developer.reveal.decode.meet_in_the_middle import (
     SUMS_MAX,
     _jumping,
     _matches,
@@ -20,7 +20,7 @@ from developer.reveal.decode.meet import (
 from developer.reveal.strategies import StrategyInputs
 from developer.reveal.strategies import meet as strategy
 from developer.reveal.strategies.strategy import PublicTerms
-from fairwall.laws.values import sums_over
+from fairwall.laws.metrics.values import sums_over
 
 
 def answer(scores: NDArray[np.float64], a: NDArray[np.uint8]) -> float:

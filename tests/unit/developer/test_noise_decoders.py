@@ -15,7 +15,7 @@ from developer.reveal.decode.likelihood import law_of, with_public_size
 from developer.reveal.strategies.best import fewest
 from developer.reveal.strategies.searched import SimulatedAuditor
 from developer.reveal.strategies.strategy import PublicTerms, StrategyInputs
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
 
 Rows = Callable[[np.random.Generator, int, int], NDArray[np.float64]]
 

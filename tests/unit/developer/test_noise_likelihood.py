@@ -31,8 +31,8 @@ from developer.reveal.decode.likelihood import (
 )
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import PublicTerms
-from fairwall.laws.cube import CubeNoise
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
+from fairwall.laws.noise.linf_ball import CubeNoise
 
 FALSE_ALARM = 1e-7
 N, N0 = 40, 10

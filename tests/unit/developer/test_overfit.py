@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from developer.overfit.patches import STEP, hints, lowering
+from developer.overfit import STEP, hints, lowering
 from fairwall.learning.sealed import sealed_decisions, votes
 
 RNG = np.random.default_rng(3)

@@ -17,8 +17,8 @@ from developer.reveal.strategies import splitting, sums, superincreasing
 from developer.reveal.strategies.splitting import TAIL, count_law, count_range, subset_code
 from developer.reveal.strategies.strategy import PublicTerms, Reveal, StrategyInputs
 from developer.reveal.strategies.sums import answers_needed
-from fairwall.laws.precision import Precision, written_down
-from fairwall.laws.values import sums_over
+from fairwall.laws.metrics.answer_precision import Precision, written_down
+from fairwall.laws.metrics.values import sums_over
 
 PLAYS: dict[str, Callable[[StrategyInputs], Reveal]] = {"packed": superincreasing.play, "splitting": splitting.play}
 

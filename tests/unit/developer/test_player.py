@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from developer.reveal import play
 from developer.reveal.play import no_query_guess
 from fairwall.game.v1 import reveal_service_pb2 as game
-from fairwall.laws.metric import strata_of
+from fairwall.laws.metrics.metric import strata_of
 from fairwall.wire.metrics import number_of
 
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=30)

@@ -296,7 +296,7 @@ def counted(given: PracticeTask, monkeypatch: pytest.MonkeyPatch, groups: bool =
 def test_a_histogram_has_the_noise_that_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = np.stack([counted(task(seed), monkeypatch).counts[:, :, -1] for seed in range(60)])
     (_, step) = counted(task(), monkeypatch).steps
-    from fairwall.laws.gaussian import gaussian_multiplier
+    from fairwall.laws.noise.gaussian import gaussian_multiplier
 
     multiplier = gaussian_multiplier(step.epsilon, step.delta)
     # 240 squares: standard deviation of their mean sqrt(2 / 240); 5 of them, below 1e-6.

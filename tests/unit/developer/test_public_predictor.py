@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from developer.reveal.public_predictor import log_likelihood_ratio
+from developer.reveal.logistic_models import log_likelihood_ratio
 
 SHIFT = 1.5
 

@@ -18,7 +18,7 @@ from developer.reveal.strategies import STRATEGIES, Reveal, Strategy, StrategyIn
 from developer.reveal.strategies.sizes import ask_sizes
 from developer.reveal.strategies.strategy import everyone
 from fairwall.game.v1 import reveal_service_pb2 as game
-from fairwall.laws.metric import METRICS, strata_of
+from fairwall.laws.metrics.metric import METRICS, strata_of
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import number_of
 from fairwall.wire.queries import kind_of

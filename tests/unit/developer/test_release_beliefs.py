@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.mechanisms.local import PROTOCOLS, seeded
+from compliance.mechanisms.local_protocols import PROTOCOLS, seeded
 from developer.release.beliefs import AttributeGuesses, believe, from_everything, from_release
 from fairwall.game.v1 import referee_service_pb2 as game
 

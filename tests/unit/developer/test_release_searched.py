@@ -14,7 +14,7 @@ from developer.release.beliefs import AttributeGuesses, believe
 from developer.release.mixture import from_mixture, tossed
 from developer.reveal.decode.likelihood import counts_size
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.laws.counts import laplace_scales
+from fairwall.laws.noise.count_noise import laplace_scales
 
 PEOPLE = 100
 

@@ -12,12 +12,11 @@ import pytest
 
 from developer.release.training import BoostingUnavailable, constant, require_lightgbm, train
 from fairwall.errors import UserError
-from fairwall.laws.utility import UTILITIES
-from fairwall.learning.boosting import Boosting
+from fairwall.laws.metrics.utility import UTILITIES
 from fairwall.learning.design import design, one_hot
-from fairwall.learning.forest import from_array, to_array
+from fairwall.learning.forest import Boosting, from_array, to_array
 from sim.datasets.coded import CodedTable, load_coded, stratified_split
-from tests.fairness_figures import fairness_figures
+from tests.support.fairness_figures import fairness_figures
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 OFFICIAL = SHARED / "ldp_official_nondp_seeds.csv.gz"

@@ -12,7 +12,7 @@ from developer.reveal.decode import DECODERS, DecoderInputs
 from developer.reveal.strategies import STRATEGIES, PublicTerms, Reveal, StrategyInputs
 from developer.reveal.strategies.compressed import decide
 from developer.reveal.strategies.sizes import group_sizes
-from fairwall.laws.noise import Laplace
+from fairwall.laws.noise.distributions import Laplace
 
 COMPRESSED = ["sensing", "random-binary", "gaussian"]
 

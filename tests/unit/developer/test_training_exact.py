@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from developer.training.objective import ROW_NORM, ridge
-from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.noise.gaussian import gaussian_multiplier
 
 Records = tuple[NDArray[np.float64], NDArray[np.float64]]
 

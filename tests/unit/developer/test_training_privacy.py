@@ -22,7 +22,7 @@ from fairwall.learning.batches import Poisson, Stream
 from fairwall.learning.ensemble import fresh, unit
 from fairwall.learning.private import Private
 from fairwall.learning.training import Recipe, _Training
-from sim.privacy_audit.intervals import epsilon_bound
+from sim.privacy_audit.sampling import epsilon_bound
 
 FAR = 300.0
 """The canary's feature: its gradient is as much longer than others'."""

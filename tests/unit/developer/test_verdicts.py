@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
-from compliance.mechanisms.pass_fail import PassFail
+from compliance.mechanisms.selection import PassFail
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from developer.reveal.strategies.strategy import PublicTerms, Reveal, StrategyInputs

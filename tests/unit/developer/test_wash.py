@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from developer.wash.shown import STRATEGIES, WashInputs, flipped, flips_to_pass, gap, order
+from developer.wash.shown_decisions import STRATEGIES, WashInputs, flipped, flips_to_pass, gap, order
 
 
 def worlds(count: int, people: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

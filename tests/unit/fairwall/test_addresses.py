@@ -15,7 +15,7 @@ from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
 from fairwall.rpc import addresses, channel
 from fairwall.rpc.turns import Seat
 from sim.conformance.certificates import LaxAuthority
-from tests.loans import free_port
+from tests.support.loans_deployment import free_port
 
 WRITTEN = {
     "::1:7443": ", and one of IPv6 in brackets: write [::1]:7443",

@@ -14,8 +14,8 @@ ENDS = {
 }
 PROGRAM = """
 import atexit, sys, threading, time
-from fairwall.rpc import ending
-def program():
+from fairwall.rpc import program
+def main():
     atexit.register(print, "closed")
     threading.Thread(target=lambda: (time.sleep(0.1), print("waited for"))).start()
     print("begun", end=" ")
@@ -24,7 +24,7 @@ class Late:
     def __del__(self):
         print("taken down")
 late = Late()
-ending.run(program)
+program.run(main)
 """
 
 
@@ -40,7 +40,7 @@ def test_a13_a_program_ends_as_by_the_interpreter_but_for_taking_it_down(kind: s
 
 
 def test_a_reader_that_is_gone_is_no_traceback() -> None:
-    code = "from fairwall.rpc import ending; ending.run(lambda: print('x' * 100_000))"
+    code = "from fairwall.rpc import program; program.run(lambda: print('x' * 100_000))"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stderr

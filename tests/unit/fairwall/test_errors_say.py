@@ -10,8 +10,8 @@ import pytest
 
 from fairwall.client import practice
 from fairwall.client.audit_client import _threshold
-from fairwall.laws.metric import find_metric
-from sim.cli.found import run_folder
+from fairwall.laws.metrics.metric import find_metric
+from sim.cli.common import run_folder
 from sim.verify.check import verify
 from tests.unit.compliance.test_group_practice import Bought
 from tests.unit.compliance.test_groups import asked, people_of

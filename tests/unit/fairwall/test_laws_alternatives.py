@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairwall.laws.alternatives import Candidates, SearchPosterior
+from fairwall.laws.studies.alternatives import Candidates, SearchPosterior
 
 
 @st.composite

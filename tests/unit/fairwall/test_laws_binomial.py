@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from fairwall.laws.binomial import lower_limit, upper_limit
+from fairwall.laws.studies.binomial import lower_limit, upper_limit
 
 
 def test_clopper_pearson_limits_cover() -> None:

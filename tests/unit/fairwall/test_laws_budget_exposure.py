@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairwall.laws.budget_exposure import (
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.noise.linf_ball import CubeNoise
+from fairwall.laws.privacy.budget_exposure import (
     ROWS,
     TABLES,
     AuditOffer,
@@ -17,10 +19,8 @@ from fairwall.laws.budget_exposure import (
     that_differ,
     that_tell_most,
 )
-from fairwall.laws.cube import CubeNoise
-from fairwall.laws.exposure import Limit, one_person
-from fairwall.laws.looks import SinglePersonTest, look_at_cells, look_at_cube, told_apart
-from fairwall.laws.shares import Shares
+from fairwall.laws.privacy.exposure import Limit, one_person
+from fairwall.laws.privacy.single_person_tests import SinglePersonTest, look_at_cells, look_at_cube, told_apart
 
 TWENTY = Shares(minimum_group=20, by_policy=True)
 
@@ -117,7 +117,7 @@ def partitions(units: int, most: int) -> list[list[int]]:
 @pytest.mark.parametrize(("people", "least", "epsilon"), [(1000, 20, 3.0), (300, 100, 3.0)])
 def test_no_split_of_a_budget_reveals_more(people: int, least: int, epsilon: float) -> None:
     """All splits into eighths, each of as many cells as the limit allows at its epsilon."""
-    from fairwall.laws.exposure import cells_within, least_people_within
+    from fairwall.laws.privacy.exposure import cells_within, least_people_within
 
     shares = Shares(minimum_group=least, by_policy=True)
     limit = Limit(0.6, shares)
@@ -222,7 +222,7 @@ def test_budgets_keep_what_they_are_told_to_keep() -> None:
 
 @pytest.mark.slow
 def test_recommended_takes_no_response_at_a_small_epsilon() -> None:
-    from fairwall.laws.standings import choose
+    from fairwall.laws.choice.prediction import choose
 
     for n, models, epsilon in itertools.product((12, 60, 1000), (1, 5, 25, 400), (0.1, 0.4, 0.99)):
         assert choose("sp", n, models, epsilon) != "randomized-response", (n, models, epsilon)
@@ -236,8 +236,8 @@ def test_many_rows_tell_a_cube_s_size(
     """What is reckoned with a known size is what drawn answers show: to 0.02, 4 deviations of 2,000."""
     law = CubeNoise(scale, rows + 1)
     known = told_apart([look_at_cube(law, n, least, rows)])
-    monkeypatch.setattr("fairwall.laws.looks._ROWS_THAT_TELL_SIZE", 10_000)
-    monkeypatch.setattr("fairwall.laws.looks._DRAWS_OF_LOOKS", 2_000 * rows)
+    monkeypatch.setattr("fairwall.laws.privacy.single_person_tests._ROWS_THAT_TELL_SIZE", 10_000)
+    monkeypatch.setattr("fairwall.laws.privacy.single_person_tests._DRAWS_OF_LOOKS", 2_000 * rows)
     assert known == pytest.approx(told_apart([look_at_cube(law, n, least, rows)]), abs=0.02)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwall.laws.calibration import (
+from fairwall.laws.mechanisms.calibration import (
     cauchy_loss,
     conceal_law,
     conceal_loss,
@@ -18,8 +18,8 @@ from fairwall.laws.calibration import (
     printed_conceal_scale,
     printed_laplace_scale,
 )
-from fairwall.laws.noise import Cauchy, Laplace
-from fairwall.laws.sensitivity import global_sensitivity, smooth_sensitivity
+from fairwall.laws.metrics.sensitivity import global_sensitivity, smooth_sensitivity
+from fairwall.laws.noise.distributions import Cauchy, Laplace
 
 METRICS = ["sp", "abs_sp"]  # eo and abs_eo share their laws: only the stratum differs
 ROUNDING = 1 + 1e-12

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairwall.laws.cells import (
+from fairwall.laws.choice.cell_partition import (
     CELL_MIN,
     best_count,
     cells_scale,
@@ -18,8 +18,8 @@ from fairwall.laws.cells import (
     narrowed,
     usual,
 )
-from fairwall.laws.posterior import SHARE, NoisyObservations, predicted_error
-from tests.posterior_variances import predicted_variances
+from fairwall.laws.choice.posterior import SHARE, NoisyObservations, predicted_error
+from tests.support.posterior_variances import predicted_variances
 
 
 def alike(models: int, people: int, seed: int = 0) -> NDArray[np.float64]:

@@ -12,8 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compliance.noise.sampling import committed_noise
-from fairwall.laws import commitment as laws
-from fairwall.laws.commitment import CommitmentError, commit, name_and_nonce, noise_key, request_id, root_of, rows_of
+from fairwall.laws.studies import commitment as laws
+from fairwall.laws.studies.commitment import (
+    CommitmentError,
+    commit,
+    name_and_nonce,
+    noise_key,
+    request_id,
+    root_of,
+    rows_of,
+)
 
 SEED, KEY = b"s" * 32, b"k" * 32
 

@@ -10,8 +10,8 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
-from fairwall.laws.cube import TOGETHER, CubeNoise, coordinates, cube_loss, cube_scales, made_uniform
-from fairwall.laws.noise import Laplace
+from fairwall.laws.noise.distributions import Laplace
+from fairwall.laws.noise.linf_ball import TOGETHER, CubeNoise, coordinates, cube_loss, cube_scales, made_uniform
 
 FALSE_ALARM = 1e-7
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from compliance.answers.tables import Study
+from compliance.answers.studies import Study
 from compliance.ledger import Ledger
-from developer.disclosure.belief import believe
-from fairwall.laws import disclosure
-from fairwall.laws.disclosure import MODES, PriorKnowledge, advantage, bound, bound_applies, posterior
+from developer.disclosure import believe
+from fairwall.laws.studies import disclosure
+from fairwall.laws.studies.disclosure import MODES, PriorKnowledge, advantage, bound, bound_applies, posterior
 from sim.games import lay_out
-from sim.games.disclosure import deal, record, referee
-from sim.games.disclosure.outcome import DisclosureOutcome
+from sim.games.disclosure import deal
+from sim.games.disclosure.trial import DisclosureOutcome, _disclosure_deal, _DisclosureTrial, record, summarise
 from sim.games.submissions import AuditReport
 
 RATE = 0.2
@@ -130,10 +130,10 @@ def test_what_is_drawn_has_the_law_that_is_computed(mode: str) -> None:
         study = Study(
             "deal-1", own.cells.astype(np.intp), own.answers, own.width, own.records, ledger, dealt.compliance.seed
         )
-        told, _ = referee._disclosure_deal(referee._DisclosureTrial(dealt))
+        told, _ = _disclosure_deal(_DisclosureTrial(dealt))
         believed = believe(told, study.tabulated("table-1", dealt.study.epsilon))
-        lines += record.record(cell, trial, dealt, DisclosureOutcome(believed, AuditReport((), 0.0)))
-    found = record.summarise({}, lines)
+        lines += record(cell, trial, dealt, DisclosureOutcome(believed, AuditReport((), 0.0)))
+    found = summarise({}, lines)
     right = np.array([line["right"] for line in lines], dtype=float)
     law = np.array([line["advantage_law"] for line in lines])
     error = 2 * math.sqrt(0.25 / trials)

@@ -8,10 +8,12 @@ import pytest
 
 from developer.reveal.decode import ep, score
 from developer.reveal.decode.decoder import DecoderInputs
-from fairwall.laws.cells import cells_scale
-from fairwall.laws.counts import laplace_scales
-from fairwall.laws.cube import CubeNoise, cube_scales
-from fairwall.laws.exposure import (
+from fairwall.laws.choice.cell_partition import cells_scale
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.noise.count_noise import laplace_scales
+from fairwall.laws.noise.distributions import Laplace
+from fairwall.laws.noise.linf_ball import CubeNoise, cube_scales
+from fairwall.laws.privacy.exposure import (
     NO_LIMIT,
     REVEAL_MAX,
     Limit,
@@ -21,9 +23,14 @@ from fairwall.laws.exposure import (
     revealed,
     within,
 )
-from fairwall.laws.looks import SinglePersonTest, found_out, look_at_cube, scaled, small, told_apart
-from fairwall.laws.noise import Laplace
-from fairwall.laws.shares import Shares
+from fairwall.laws.privacy.single_person_tests import (
+    SinglePersonTest,
+    found_out,
+    look_at_cube,
+    scaled,
+    small,
+    told_apart,
+)
 
 TENTH = Shares(0.1, 0.1)
 

@@ -14,12 +14,22 @@ import scipy.integrate
 import scipy.stats
 from numpy.typing import NDArray
 
-from fairwall.laws import cauchy
-from fairwall.laws.aggregation import aggregate_law, aggregate_loss, block_count
-from fairwall.laws.calibration import cauchy_loss, conceal_loss, laplace_loss
-from fairwall.laws.cauchy import Tuning, largest_alpha, tune, tuned_law, tuned_loss
-from fairwall.laws.conceal_laplace import conceal_laplace_beta, conceal_laplace_law
-from fairwall.laws.counts import (
+from fairwall.laws.mechanisms.calibration import (
+    aggregate_law,
+    aggregate_loss,
+    block_count,
+    cauchy_loss,
+    conceal_laplace_beta,
+    conceal_laplace_law,
+    conceal_loss,
+    laplace_loss,
+)
+from fairwall.laws.mechanisms.selection import permute_and_flip_exponents, sparse_vector
+from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES, Shares
+from fairwall.laws.metrics.sensitivity import global_sensitivity, local_sensitivity, smooth_sensitivity
+from fairwall.laws.noise import cauchy
+from fairwall.laws.noise.cauchy import Tuning, largest_alpha, tune, tuned_law, tuned_loss
+from fairwall.laws.noise.count_noise import (
     Totals,
     counts_loss,
     expected_sums,
@@ -28,13 +38,10 @@ from fairwall.laws.counts import (
     share_of_size,
     shrunk_sums,
 )
-from fairwall.laws.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier, gridded_multiplier
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace
-from fairwall.laws.response import response_loss, turning_probability
-from fairwall.laws.selection import permute_and_flip_exponents, sparse_vector
-from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity, smooth_sensitivity
-from fairwall.laws.shares import DEFAULT_SHARES, Shares
-from tests.choices import (
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace
+from fairwall.laws.noise.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier, gridded_multiplier
+from fairwall.laws.noise.randomized_response import response_loss, turning_probability
+from tests.support.choice_costs import (
     permute_and_flip_gap_loss,
     permute_and_flip_loss,
     permute_and_flip_probabilities,

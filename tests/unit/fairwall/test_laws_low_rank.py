@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairwall.laws import low_rank
-from fairwall.laws.counts import share_of_size
-from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
-from fairwall.laws.decimals import written
-from fairwall.laws.low_rank import RANKS, LowRankSplit, best_split
+from fairwall.laws.choice import low_rank
+from fairwall.laws.choice.low_rank import RANKS, LowRankSplit, best_split
+from fairwall.laws.noise.count_noise import share_of_size
+from fairwall.laws.noise.linf_ball import CubeNoise, coordinates, cube_scales
+from fairwall.laws.privacy.amounts import written
 
 STEP = 2.0**-20
 

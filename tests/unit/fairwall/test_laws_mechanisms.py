@@ -13,11 +13,11 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
-from fairwall.laws.calibration import cauchy_loss
-from fairwall.laws.mechanisms import CHOICE, MECHANISM_LAWS, NoiseInputs
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Uniform
-from fairwall.laws.sensitivity import flip_sensitivity
-from fairwall.laws.shares import Shares
+from fairwall.laws.mechanisms.calibration import cauchy_loss
+from fairwall.laws.mechanisms.table import CHOICE, MECHANISM_LAWS, NoiseInputs
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.metrics.sensitivity import flip_sensitivity
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, Uniform
 
 REFERENCES = {Laplace: "laplace", Cauchy: "cauchy", Gaussian: "norm"}
 INDEPENDENT = ["laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"]

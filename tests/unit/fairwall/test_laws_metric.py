@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairwall.laws import values
-from fairwall.laws.metric import METRICS, Metric, find_metric, stratum
-from fairwall.laws.values import part_values, sums_over
+from fairwall.laws.metrics import values
+from fairwall.laws.metrics.metric import METRICS, Metric, find_metric, stratum
+from fairwall.laws.metrics.values import part_values, sums_over
 from fairwall.wire.metrics import name_of, number_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"

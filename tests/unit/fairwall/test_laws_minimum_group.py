@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fairwall.laws.calibration import cauchy_loss, laplace_law
-from fairwall.laws.cauchy import tune, tuned_law
-from fairwall.laws.mechanisms import MECHANISM_LAWS, NoiseInputs
-from fairwall.laws.noise import Cauchy, Laplace
-from fairwall.laws.proposal import proposed_bound, proposed_size
-from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, smooth_sensitivity
-from fairwall.laws.shares import Shares
+from fairwall.laws.mechanisms.calibration import cauchy_loss, laplace_law, proposed_bound, proposed_size
+from fairwall.laws.mechanisms.table import MECHANISM_LAWS, NoiseInputs
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.metrics.sensitivity import flip_sensitivity, global_sensitivity, smooth_sensitivity
+from fairwall.laws.noise.cauchy import tune, tuned_law
+from fairwall.laws.noise.distributions import Cauchy, Laplace
 
 PEOPLE = (5, 6, 12, 25)
 WHOLE = 1 + 1e-9

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, NoiseDistribution
+from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, NoiseDistribution
 
 FALSE_ALARM = 1e-7
 LAWS = [(Laplace, scipy.stats.laplace), (Cauchy, scipy.stats.cauchy)]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairwall.laws.counts import laplace_scales
-from fairwall.laws.overfitting import (
+from fairwall.laws.noise.count_noise import laplace_scales
+from fairwall.laws.studies.overfitting import (
     _of_coins,
     bound,
     entropy,

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from fairwall.laws.posterior import (
+from fairwall.laws.choice.posterior import (
     CHANCE,
     CHANCES,
     DEVIATION,
@@ -31,7 +31,7 @@ from fairwall.laws.posterior import (
     variances_told,
     variances_with_noise,
 )
-from tests.posterior_variances import predicted_variances
+from tests.support.posterior_variances import predicted_variances
 
 
 def world(

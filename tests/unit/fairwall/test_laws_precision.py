@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwall.laws.precision import DECIMALS_MAX, Precision, spacing, written_down
-from fairwall.wire.precision import from_message, to_message
+from fairwall.laws.metrics.answer_precision import DECIMALS_MAX, Precision, spacing, written_down
+from fairwall.wire.numbers import from_message, to_message
 
 PRECISIONS = st.one_of(st.sampled_from(["float64", "float32"]), st.integers(0, DECIMALS_MAX))
 VALUES = st.lists(st.floats(-1, 1), min_size=1, max_size=20)

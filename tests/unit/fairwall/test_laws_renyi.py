@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.integrate
 
-from fairwall.laws.gaussian import gaussian_epsilon
-from fairwall.laws.renyi import filter_order, laplace_divergence, renyi_epsilon, response_divergence
+from fairwall.laws.noise.gaussian import gaussian_epsilon
+from fairwall.laws.privacy.amounts import filter_order, laplace_divergence, renyi_epsilon, response_divergence
 
 GRID = list(itertools.product((0.01, 0.3, 1.0, 4.0, 30.0), (1.02, 1.5, 2.0, 9.0, 120.0)))
 

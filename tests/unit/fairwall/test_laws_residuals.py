@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fairwall.laws.cells import cut
-from fairwall.laws.looks import look_at_cells, of_cells, told_apart
-from fairwall.laws.residuals import CROWDS, PARTS, STEPS, Blocks, besides_cells, leading
+from fairwall.laws.choice.cell_partition import CROWDS, PARTS, STEPS, Blocks, besides_cells, cut, leading
+from fairwall.laws.privacy.single_person_tests import look_at_cells, of_cells, told_apart
 
 
 def whole(values: NDArray[np.float64]) -> Blocks:

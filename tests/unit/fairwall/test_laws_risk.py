@@ -15,11 +15,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from fairwall.laws.cells import cells_scale, least_people
-from fairwall.laws.exposure import one_person, revealed
-from fairwall.laws.looks import look_at_cells, look_at_response, told_apart
-from fairwall.laws.risk import FALSE, Sure, aimed, limit, named, named_by_look
-from fairwall.laws.shares import Shares
+from fairwall.laws.choice.cell_partition import cells_scale, least_people
+from fairwall.laws.metrics.group_size_range import Shares
+from fairwall.laws.privacy.exposure import one_person, revealed
+from fairwall.laws.privacy.most_exposed import FALSE, Sure, aimed, limit, named, named_by_look
+from fairwall.laws.privacy.single_person_tests import look_at_cells, look_at_response, told_apart
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 5.0, 10.0)
 PEOPLE, CELL = 100_000, 10

@@ -9,7 +9,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity, smooth_sensitivity
+from fairwall.laws.metrics.sensitivity import (
+    flip_sensitivity,
+    global_sensitivity,
+    local_sensitivity,
+    smooth_sensitivity,
+)
 
 METRICS = ["sp", "abs_sp", "eo", "abs_eo", "fpr", "abs_fpr", "oad", "abs_oad"]
 BETAS = [0.0, 1e-3, 0.1, 3.0]

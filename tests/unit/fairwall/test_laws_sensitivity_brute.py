@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from fairwall.laws.metric import METRICS
-from fairwall.laws.sensitivity import (
+from fairwall.laws.metrics.metric import METRICS
+from fairwall.laws.metrics.sensitivity import (
     LabelGroupCounts,
     Sensitivities,
     flip_sensitivity,

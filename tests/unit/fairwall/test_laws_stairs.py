@@ -14,9 +14,9 @@ import scipy.integrate
 import scipy.stats
 from numpy.typing import NDArray
 
-from fairwall.laws.cube import STAIRS, CubeNoise, cube_loss, cube_scales, made_uniform
-from fairwall.laws.decimals import least_scale
-from fairwall.laws.looks import look_at_rows, of_cube, told_apart
+from fairwall.laws.noise.linf_ball import STAIRS, CubeNoise, cube_loss, cube_scales, made_uniform
+from fairwall.laws.privacy.amounts import least_scale
+from fairwall.laws.privacy.single_person_tests import look_at_rows, of_cube, told_apart
 
 FALSE_ALARM = 1e-7
 LAWS = [

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from compliance.records.metrics import MetricSums, gaps
-from fairwall.laws.utility import UTILITIES
-from fairwall.laws.values import part_values, sums_over
-from tests.fairness_figures import fairness_figures, group_rates
+from fairwall.laws.metrics.utility import UTILITIES
+from fairwall.laws.metrics.values import part_values, sums_over
+from tests.support.fairness_figures import fairness_figures, group_rates
 
 CLOSE = 1e-12
 

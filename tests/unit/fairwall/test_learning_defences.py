@@ -10,7 +10,7 @@ import pytest
 
 from fairwall.learning import Ensemble, Recipe, TrainingUnavailable
 from fairwall.learning.defences import DEFENCES, DefenceTask, Settings, TrainingSplit, deal
-from fairwall.learning.defences.fft_weighted import tune as fft_weighted
+from fairwall.learning.defences.fft import tune_weighted as fft_weighted
 from fairwall.learning.ensemble import unit
 from fairwall.learning.fairness import leakage
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairwall.learning import Recipe
-from fairwall.learning.defences import DEFENCES, DefenceTask, Settings, TrainingSplit, none
+from fairwall.learning.defences import DEFENCES, DefenceTask, Settings, TrainingSplit, retraining
 from fairwall.learning.defences.fft_checked import deploy
 
 SETTINGS = Settings(recipe=Recipe((8, 4), 60, 64, 5e-3), tune_steps=60)
@@ -30,7 +30,7 @@ def people(seed: int) -> TrainingSplit:
 @pytest.mark.parametrize("tau", [0.0, 0.05])
 def test_a_model_is_tuned_where_needed_and_released_where_that_helped(tau: float) -> None:
     split, held_out = people(0), people(1)
-    base = none.train(DefenceTask(split, BITS, SEEDS, SETTINGS))
+    base = retraining.train_undefended(DefenceTask(split, BITS, SEEDS, SETTINGS))
     found = deploy(base, DefenceTask(split, BITS, SEEDS, SETTINGS), held_out, tau=tau)
     assert np.array_equal(found.needed, found.before.gap > tau)
     assert np.array_equal(found.accepted, found.needed & (found.after.gap <= tau))
@@ -44,7 +44,7 @@ def test_a_model_is_tuned_where_needed_and_released_where_that_helped(tau: float
 def test_it_measures_what_the_paper_names() -> None:
     split = people(0)
     told: list[tuple[int, int]] = []
-    base = none.train(DefenceTask(split, BITS, SEEDS, SETTINGS))
+    base = retraining.train_undefended(DefenceTask(split, BITS, SEEDS, SETTINGS))
     found = deploy(base, DefenceTask(split, BITS, SEEDS, SETTINGS, lambda *at: told.append(at)), people(1))
     n1 = int(split.groups[0].sum())
     assert found.size_ratio == pytest.approx([n1 / (1500 - n1), (1500 - n1) / n1] * 2)
@@ -58,7 +58,7 @@ def test_of_two_alike_mixtures_the_weight_is_0() -> None:
     twice = TrainingSplit(
         np.tile(held_out.features, (2, 1)), np.tile(held_out.labels, 2), np.tile(held_out.groups, (1, 2))
     )
-    base = none.train(DefenceTask(people(0), BITS[:1], SEEDS[:1], SETTINGS))
+    base = retraining.train_undefended(DefenceTask(people(0), BITS[:1], SEEDS[:1], SETTINGS))
     found = deploy(base, DefenceTask(people(0), BITS[:1], SEEDS[:1], SETTINGS), twice, side=np.repeat([0, 1], 1500))
     assert found.before.w == 0
     assert not found.needed.any()

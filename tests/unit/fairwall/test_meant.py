@@ -6,7 +6,7 @@ import pytest
 
 from fairwall.client.by_group import MEASURES
 from fairwall.errors import NotOneOf
-from fairwall.laws.metric import find_metric, meaning
+from fairwall.laws.metrics.metric import find_metric, meaning
 
 METRICS_MEANT = {
     "statistical_parity_difference": "sp is the advantaged group's rate less the disadvantaged one's: elsewhere",

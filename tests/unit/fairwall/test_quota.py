@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from fairwall.rpc import quota
+from fairwall.rpc import fair_use
 from fairwall.rpc.errors import Refusal
-from fairwall.rpc.quota import DAY_SECONDS, Meter, Quota
+from fairwall.rpc.fair_use import DAY_SECONDS, Meter, Quota
 from fairwall.wire.v1.error_pb2 import REASON_QUOTA_EXHAUSTED
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(quota.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(fair_use.time, "monotonic", lambda: now[0])
     return now
 
 

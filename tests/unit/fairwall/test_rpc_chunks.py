@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, GetTermsRequest
 from fairwall.game.v1.inference_service_pb2 import TakeTrainingDealResponse
 from fairwall.rpc.arrays import chunks_of
-from fairwall.rpc.chunks import Chunk, decoder, encoded, serialize
-from fairwall.rpc.varint import read_varint, varint
+from fairwall.rpc.chunks import Chunk, decoder, encoded, read_varint, serialize, varint
 
 KINDS = [AuditRequest, TakeTrainingDealResponse, GetTermsRequest]
 KEY = AuditRequest(predictions_chunk=b"").SerializeToString()[:1]

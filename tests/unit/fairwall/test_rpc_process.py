@@ -22,7 +22,7 @@ from fairwall.rpc import process, server
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.process import PartyConfig
 from sim.games.referee import Referee
-from sim.games.reveal.referee import RevealDealer
+from sim.games.reveal.trial import RevealDealer
 from sim.games.table import GameTable
 from sim.play.keys import mint
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from fairwall.rpc import seccomp
-from tests.filtered import without
+from tests.support.system_call_filter import without
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() not in seccomp._ARCHITECTURES, reason="no filter of system calls here"

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
+from fairwall.errors import DataError
 from fairwall.tables import reading
-from fairwall.tables.errors import DataError
-from fairwall.tables.people import TwoGroups, select
+from fairwall.tables.people import Roles, TwoGroups, select
 from fairwall.tables.reading import header, read
-from fairwall.tables.roles import Roles
-from tests import loans
+from tests.support import loans_deployment
 
 ROWS = "group,y,x\na,1,1.5\nb,0,2\nc,1,3\na,0,4\nb,1,5\n,0,6\n"
 ROLES = Roles("group", "a", "b", "y", "1")
@@ -113,7 +112,7 @@ except UserError as error:
 
 @pytest.mark.check
 def test_a_policy_s_large_table_takes_the_memory_of_the_two_columns_that_it_needs(tmp_path: Path) -> None:
-    loans.Deployment(tmp_path)
+    loans_deployment.Deployment(tmp_path)
     (tmp_path / "small.csv").write_bytes((tmp_path / "people.csv").read_bytes())
     rows = 2**20
     with (tmp_path / "people.csv").open("w") as file:

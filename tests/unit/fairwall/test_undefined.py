@@ -12,7 +12,7 @@ from compliance.noise.sampling import Seeded
 from fairwall.client.by_group import ByGroup
 from fairwall.tools.pytest_plugin import AuditFixture
 from sim.attestation import law, rates
-from tests.silent_noise import SILENT
+from tests.support.noise_sources import SILENT
 from tests.unit.compliance.test_groups import asked, people_of
 
 GROUPS, LABELS = [0, 1, 2] * 10, [0] * 30

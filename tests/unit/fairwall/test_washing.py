@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adversary.wash.play import reported
+from adversary.play import reported
 from compliance.games.wash import judge
 from fairwall.game.v1.wash_service_pb2 import SightingDeal
-from fairwall.laws.washing import detection, least
+from fairwall.laws.studies.cheat_detection import detection, least
 from fairwall.wire.commitment import BYTES, commit, opens
 
 

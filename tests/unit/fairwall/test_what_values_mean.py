@@ -26,10 +26,9 @@ from pyarrow import parquet
 
 from fairwall import toml
 from fairwall.client.onnx_classes import check_classes
-from fairwall.tables.errors import DataError
-from fairwall.tables.people import select
+from fairwall.errors import DataError
+from fairwall.tables.people import Roles, select
 from fairwall.tables.reading import read
-from fairwall.tables.roles import Roles
 from fairwall.tables.values import favourable, is_missing, is_unknown, meaning
 from fairwall.tools.classifiers import predictions_of
 from fairwall.tools.pytest_plugin import AuditFixture

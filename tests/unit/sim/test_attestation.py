@@ -33,7 +33,7 @@ from compliance.ledger.entries import Reply, Request, ServedData
 from compliance.ledger.place import Inspection, inspect
 from fairwall.rpc import identity
 from sim.attestation import check as checking
-from sim.attestation import envelope, figures, refusals, statement, subjects
+from sim.attestation import envelope, figures, refusals, statement
 from sim.attestation.check import Checked, NotFound, check
 from sim.attestation.envelope import EnvelopeError, Signer
 from sim.attestation.page import render
@@ -41,9 +41,9 @@ from sim.cli.deploy.ledger import app
 from sim.deployment.certificates import write
 from sim.report.tables import PageTable, PrintedColumn
 from sim.verify.signature import SigningKeyError, new_key, private_key
-from tests.browsed import CHROMIUM
-from tests.command import fairwall
-from tests.loans import write_off
+from tests.support.browser import CHROMIUM
+from tests.support.command import fairwall
+from tests.support.loans_deployment import write_off
 
 
 @cache
@@ -754,19 +754,19 @@ def test_refusals_are_counted_by_who_what_and_why(tmp_path: Path, account: dict[
 def test_predictions_are_found_by_their_digest(account: dict[str, Any]) -> None:
     batch = np.linspace(0, 1, 10)[np.newaxis]
     names = {"dataset": "loans", "request": "r", "metric": "sp", "epsilon": 0.5}
-    audit = names | {"models": [{}], "digest": subjects.request_digest(batch, **names)}  # type: ignore[arg-type]
-    assert subjects.asked_about(batch[0], [audit]) == [audit]
+    audit = names | {"models": [{}], "digest": checking.request_digest(batch, **names)}  # type: ignore[arg-type]
+    assert checking.asked_about(batch[0], [audit]) == [audit]
     for other in (batch + 1e-16, np.vstack([batch, batch]), batch[:, ::-1]):
-        assert (subjects.asked_about(other, [audit]) == [audit]) == np.array_equal(other, batch)
-    assert subjects.asked_about(batch, [audit], threshold=0.1) == []
-    assert subjects.asked_about(batch, [audit], rows_digest=b"rows") == []
-    by_ids = audit | {"digest": subjects.request_digest(batch, **names, rows_digest=b"rows")}  # type: ignore[arg-type]
-    assert subjects.asked_about(batch, [by_ids], rows_digest=b"rows") == [by_ids]
-    assert subjects.asked_about(batch, [audit | {"epsilon": 0.0}]) == []
-    assert subjects.asked_about(batch, [audit | {"epsilon": 0.0}], epsilon=0.5)
+        assert (checking.asked_about(other, [audit]) == [audit]) == np.array_equal(other, batch)
+    assert checking.asked_about(batch, [audit], threshold=0.1) == []
+    assert checking.asked_about(batch, [audit], rows_digest=b"rows") == []
+    by_ids = audit | {"digest": checking.request_digest(batch, **names, rows_digest=b"rows")}  # type: ignore[arg-type]
+    assert checking.asked_about(batch, [by_ids], rows_digest=b"rows") == [by_ids]
+    assert checking.asked_about(batch, [audit | {"epsilon": 0.0}]) == []
+    assert checking.asked_about(batch, [audit | {"epsilon": 0.0}], epsilon=0.5)
     decided = np.array([0, 1, 1])
-    sent = subjects.request_digest(decided, **names, sent_as=np.uint8)  # type: ignore[arg-type]
-    assert subjects.asked_about(decided == 1, [audit | {"digest": sent}])
+    sent = checking.request_digest(decided, **names, sent_as=np.uint8)  # type: ignore[arg-type]
+    assert checking.asked_about(decided == 1, [audit | {"digest": sent}])
 
 
 def test_the_command_says_in_one_line_what_is_wrong(tmp_path: Path, account: dict[str, Any], places: Places) -> None:

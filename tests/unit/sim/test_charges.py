@@ -15,11 +15,11 @@ from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import limited
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import Mechanism
+from compliance.mechanisms.noise_on_gaps import bounded
 from compliance.records.people import Records
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
-from fairwall.laws.exposure import Limit
+from fairwall.laws.privacy.exposure import Limit
 from fairwall.rpc.arrays import to_message
 from fairwall.wire.metrics import number_of
 from sim.transcripts.messages import RecordedBatch

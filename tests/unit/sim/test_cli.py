@@ -18,7 +18,7 @@ import fairwall as package
 from sim.cli.main import app
 from sim.games import read
 from sim.scenarios.sweep import minutes, shipped
-from tests import command
+from tests.support import command
 
 ROOT = Path(__file__).parents[3]
 

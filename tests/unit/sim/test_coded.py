@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairwall.tables.roles import Roles
+from fairwall.tables.people import Roles
 from sim.datasets import DataError
 from sim.datasets.coded import ADULT_26K, PREPARED, load_coded, stratified_split
 

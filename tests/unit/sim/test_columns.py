@@ -24,8 +24,8 @@ from sim.report.page import Page, sections
 from sim.report.terminal import in_terminal
 from sim.runs.page import rendered
 from sim.scenarios.sweep import Sweep
-from sim.viewer.trials import outcomes
-from tests import toy_game
+from sim.viewer.page import outcomes
+from tests.support import toy_game
 
 COLUMNS: tuple[Measure[Line], ...] = (
     Measure("trials"),

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from sim.conformance import command
-from sim.conformance.errors import ConformanceError
+from sim.conformance.inputs import ConformanceError
 
 # A wrapper that waits for what it starts, and one that does not; what they start ignores its parent's end.
 WAITS = "sh -c 'sleep 600 & echo started; wait'"

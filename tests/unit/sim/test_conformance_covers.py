@@ -17,9 +17,9 @@ from compliance.deployment.policy.schema import Policy
 from fairwall import toml
 from fairwall.compliance.v1 import audit_service_pb2, group_service_pb2, release_service_pb2
 from fairwall.developer.v1 import model_service_pb2
-from sim.conformance import kit
+from sim.conformance import sample_deployments
 
-CONFORMANCE = Path(kit.__file__).parent
+CONFORMANCE = Path(sample_deployments.__file__).parent
 UNSEEN = toml.read(CONFORMANCE / "unseen.toml")
 SERVICES: list[ServiceDescriptor] = [
     service
@@ -117,7 +117,7 @@ def written(policy: Any, section: type[BaseModel] = Policy, before: str = "") ->
 def policies(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The keys that any policy of the kit has, or that a check puts there."""
     folder = tmp_path_factory.mktemp("kit") / "kit"
-    kit.make(folder)
+    sample_deployments.make(folder)
     told = [toml.read(path) for path in folder.glob("*/policy.toml") if path.parent.name not in ("model", "game")]
     told += [each for policy in told for each in policy.get("datasets", {}).values()]
     found = set().union(*map(written, told))

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compliance.answers.group_noise import ball_noise
+from compliance.answers.group_rows import ball_noise
 from compliance.noise.sampling import Seeded
-from fairwall.laws.ball import Ball
-from fairwall.laws.groups import balanced
+from fairwall.laws.groups.group_counts import balanced
+from fairwall.laws.noise.row_noise import Ball
 from sim.conformance import group_law, law
 from sim.conformance.calls import ProtocolViolation
 from sim.conformance.world import Result

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.mechanisms.local import PROTOCOLS, seeded
+from compliance.mechanisms.local_protocols import PROTOCOLS, seeded
 from fairwall.laws.local import LOCAL_LAWS
 from sim.conformance import law, local_law
 from sim.conformance.calls import ProtocolViolation

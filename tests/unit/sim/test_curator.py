@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance.games.picked_sample import cells, nearest
-from fairwall.laws import cheating
+from compliance.games.curator import cells, nearest
+from fairwall.laws.studies import cheat_detection
 from sim.games import lay_out
 from sim.games.curator.regulator import answers, exact_gaps, judge, scale
 from sim.scenarios.sweep import ScenarioError
-from tests.curator import cell_of, played
+from tests.support.curator_trial import cell_of, played
 
 CHEATS = ("best", "quiet", "dropped", "relabelled")
 
@@ -102,7 +102,7 @@ def test_noise_is_measured_in_its_own_scale() -> None:
     noise = (one.outcome.answered.answers - exact_gaps(one.deal, one.outcome.answered)) / scale(one.deal)
     # The mean size of Laplace noise is its scale; of 300 its deviation is 0.058.
     assert np.abs(noise).mean() == pytest.approx(1, abs=0.2)
-    assert cheating.p_value(noise) > 1e-4
+    assert cheat_detection.p_value(noise) > 1e-4
 
 
 def test_attributes_that_were_wrong_before_are_not_found() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwall.laws.metric import stratum
+from fairwall.laws.metrics.metric import stratum
 from sim.datasets import DataError
 from sim.games import lay_out
 from sim.games.cards import WRITTEN_DOWN, DealError, party_seed

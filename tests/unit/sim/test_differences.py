@@ -12,8 +12,8 @@ import pytest
 from blake3 import blake3
 
 from fairwall.rpc.arrays import to_message
+from fairwall.rpc.chunks import varint
 from fairwall.rpc.recorder import DIGEST_TAG, FIRST
-from fairwall.rpc.varint import varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from fairwall.wire.v1 import error_pb2
 from sim.replay.differences import Difference, differences, first_difference

@@ -13,10 +13,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from sim.datasets import FORMATS, DataError, EncodedRows, load
-from sim.datasets import bias_in_bios as bios
-from sim.datasets.lsac import COLUMNS
-from sim.datasets.utkface import PLACES, SIDE
+from sim.datasets import FORMATS, DataError, EncodedRows, formats, load
+from sim.datasets.formats import _LSAC_COLUMNS, PLACES, SIDE
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 
@@ -122,7 +120,7 @@ def test_the_real_bar_passage_study() -> None:
     assert shares == pytest.approx([0.8555, 0.9669], abs=1e-4)
     women = load(f"lsac:{path}", protected="gender")
     assert [women.labels[women.protected == a].mean() for a in (0, 1)] == pytest.approx([0.9432, 0.9530], abs=1e-4)
-    assert len(COLUMNS) == 9
+    assert len(_LSAC_COLUMNS) == 9
 
 
 # ACSCoverage.
@@ -243,8 +241,8 @@ def test_biographies_become_weights_of_words(tmp_path: Path) -> None:
 
 
 def test_so_many_biographies_of_each_gender_and_words_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bios, "PER_GENDER", 12)
-    monkeypatch.setattr(bios, "WORDS", 5)
+    monkeypatch.setattr(formats, "PER_GENDER", 12)
+    monkeypatch.setattr(formats, "WORDS", 5)
     parquet.write_table(biographies(), tmp_path / "train.parquet")
     table, again = (load(f"bias-in-bios:{tmp_path / 'train.parquet'}") for _ in range(2))
     assert (int(table.protected.sum()), len(table.labels), len(table.feature_names)) == (12, 22, 5)

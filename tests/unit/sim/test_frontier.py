@@ -10,9 +10,9 @@ import pytest
 
 from fairwall.errors import UserError
 from sim.games import read
-from sim.games.training.report.frontier import frontier
+from sim.games.training.frontier import frontier
 from sim.runs.trials import summarise
-from tests.command import SMALL, fairwall
+from tests.support.command import SMALL, fairwall
 from tests.unit.sim.test_training_report import TOLD, in_terminal, lines_of, run_of, sweep_of, terminal, words
 
 

@@ -12,8 +12,7 @@ from fairwall.wire.training import settings_of
 from sim.games import lay_out, read
 from sim.games.cards import DealError
 from sim.games.inference.deal import InferenceDeal, deal, sides
-from sim.games.inference.record import summarise
-from sim.games.inference.referee import training_of
+from sim.games.inference.trial import summarise, training_of
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import ScenarioError, shipped
 

@@ -16,14 +16,14 @@ import tomli_w
 from rich.console import Console
 
 from sim.games import lay_out, read
-from sim.games.inference.report.printed import LOADER_ONLY, comparisons
+from sim.games.inference.printed import LOADER_ONLY, comparisons
 from sim.report.cells import paper_figure
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from sim.runs.page import write_report
 from sim.runs.trials import summarise
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Cell, ScenarioError, Sweep, shipped
-from tests.printed import terminal
+from tests.support.terminal_output import terminal
 
 FIRST = ("dia-adult-sex", "dia-german", "fft-lambda", "fft-via-compliance")
 """Those of each kind whose pages are drawn."""
@@ -32,7 +32,7 @@ MEASURED = ("gap_base", "gap", "eo_base", "eo", "accuracy_base", "accuracy", "la
 
 
 def line(cell: Cell, trial: int, attack: str, **changes: Any) -> dict[str, Any]:
-    """Make up a line of trials.jsonl, in the shape that sim.games.inference.record gives it."""
+    """Make up a line of trials.jsonl, in the shape that sim.games.inference.trial gives it."""
     played = cell.scenario
     victims = played.developer.victims
     rng = np.random.default_rng([trial, len(attack)])

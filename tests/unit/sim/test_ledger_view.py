@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, LossKind, Neighbours, Rule, pure
 from compliance.ledger.entries import Reply, Request
+from sim.cli.common import WIDTH
 from sim.cli.deploy.ledger import app
-from sim.cli.status import WIDTH
-from tests.command import fairwall
+from tests.support.command import fairwall
 
 ANSWER = b"\xab\xcd the answer as released"
 FACTS = b"a noisy count"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer.testing
 
-from sim.cli import found
+from sim.cli import common
 from sim.cli.main import app
 
 OWN = """
@@ -30,13 +30,13 @@ def test_a11_a_mechanism_s_name_is_no_emoji_nor_a_style(
 
 @pytest.mark.parametrize("text", [":coin:sound", "[red]alice[/red]", "[/x]"])
 def test_one_console_prints_all(text: str) -> None:
-    console = found.console(60)
+    console = common.console(60)
     console.file = io.StringIO()
     console.print(text)
     assert console.file.getvalue() == f"{text}\n"
 
 
 def test_no_command_has_a_console_of_its_own() -> None:
-    folder = Path(found.__file__).parent
+    folder = Path(common.__file__).parent
     own = [path.name for path in folder.rglob("*.py") if re.search(r"\bConsole\(", path.read_text())]
     assert own == ["found.py"]

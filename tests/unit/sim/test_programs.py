@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sim.games import lay_out
-from sim.play.programs import ProgramRefused, check, said
+from sim.play.launch import ProgramRefused, check, said
 from sim.scenarios.sweep import Sweep
 
 

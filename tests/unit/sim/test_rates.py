@@ -11,7 +11,7 @@ from compliance.answers.groups import released
 from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1.group_service_pb2 import ByGroupHeader, GroupAttribute, Measure
 from sim.attestation.rates import rates_of
-from tests.silent_noise import SILENT
+from tests.support.noise_sources import SILENT
 
 NAMES = ("sex", "race", "age", "place")
 PEOPLE = 900

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
 
 from sim.games import read
+from sim.games.release.page import page
 from sim.games.release.questions import FAIRNESS, UTILITY, Effect, ReleaseFindings, answers
-from sim.games.release.report.studied import verdicts
-from sim.games.release.report.words import page
 from sim.games.release.seeds import METRICS, Figures, ReleaseCell, of_run, published, table_name
-from tests.command import fairwall
+from sim.games.release.studied import verdicts
+from tests.support.command import fairwall
 from tests.unit.sim.papers.test_compare import Rows, file_of, run_of
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from sim.games.game import Line
-from sim.games.release.report.figures import along_shares
+from sim.games.release.figures import along_shares
 
 
 def cells() -> list[Line]:

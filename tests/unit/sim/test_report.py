@@ -17,11 +17,10 @@ import tomli_w
 from matplotlib.figure import Figure as Canvas
 from rich.console import Console
 
-from fairwall.laws.risk import Sure, limit
+from fairwall.laws.privacy.most_exposed import Sure, limit
 from sim.games import read
-from sim.games.reveal.report.accuracy_by_group import loss_test_rows
-from sim.games.reveal.report.cells import ReportCell, report_cells
-from sim.games.reveal.report.figures.draw import draw_figures
+from sim.games.reveal.cells import ReportCell, loss_test_rows, report_cells
+from sim.games.reveal.figures import draw_figures
 from sim.report.cells import paper_figure
 from sim.report.estimates import PERCENT, estimate
 from sim.report.notation import number
@@ -29,14 +28,14 @@ from sim.runs.page import write_report
 from sim.runs.trials import summarise
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Cell, Sweep
-from tests.printed import terminal
+from tests.support.terminal_output import terminal
 
 DRAWN = ("conceal-attacked", "targeted", "limit-adult-100")
 """Scenarios whose pages differ in kind."""
 
 
 def _trial(cell: Cell, trial: int, **changes: Any) -> dict[str, Any]:
-    """Make up a line of trials.jsonl, in the shape that sim.games.reveal.record gives it."""
+    """Make up a line of trials.jsonl, in the shape that sim.games.reveal.trial gives it."""
     played = cell.scenario
     n, n0 = played.people, played.data.n0 or 310
     infinite = math.isinf(played.epsilon)

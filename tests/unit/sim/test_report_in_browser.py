@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browsed import AXE, CHROMIUM, cut_off, grave_faults, launched
+from tests.support.browser import AXE, CHROMIUM, cut_off, grave_faults, launched
 from tests.unit.sim.test_verdict_cards import RUNS, _written
 
 if CHROMIUM is None:

@@ -17,9 +17,8 @@ import pytest
 import fairwall as package
 from sim.games import lay_out
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards
-from sim.games.reveal import record
 from sim.games.reveal.deal import DeveloperCards, PublicSample, RevealDeal
-from sim.games.reveal.outcome import RevealGuess, RevealOutcome, SubmittedLossTest
+from sim.games.reveal.trial import RevealGuess, RevealOutcome, SubmittedLossTest, record
 from sim.games.submissions import AuditRecord
 from sim.runs.folder import ResumeError, RunFolder
 from sim.runs.trials import read_trials, summarise, written
@@ -102,7 +101,7 @@ def outcome(guess: list[int], *, size_queries: int = 1, spent: float = 2.0, **ch
 
 
 def line_of(cell: Cell, guess: list[int], trial: int = 0, **changes: Any) -> dict[str, Any]:
-    (line,) = record.record(cell, trial, dealt(cell), outcome(guess, **changes))
+    (line,) = record(cell, trial, dealt(cell), outcome(guess, **changes))
     return written(cell, trial, line, 0.25)
 
 
@@ -146,7 +145,7 @@ def test_size_queries_are_told_by_their_ids_wherever_they_come() -> None:
         AuditRecord(name, "sp", np.array(gaps), np.array(gaps), 0) for name, gaps in zip(ids, exact, strict=True)
     )
     (cell,) = plan_of().cells
-    (line,) = record.record(cell, 0, dealt(cell), replace(played, audits=audits))
+    (line,) = record(cell, 0, dealt(cell), replace(played, audits=audits))
     assert line["trace"]["exact"] == [0.1, 0.2, 0.3]
 
 
@@ -160,7 +159,7 @@ def test_of_a_hidden_test_set_no_accuracy_is_known_and_the_size_query_comes_seco
     )
     played = outcome(RIGHT)
     guess = replace(played.reveal, accuracy_base=None, accuracy_models=None)
-    (told,) = record.record(cell, 0, dealt(cell), replace(played, reveal=guess, audits=(look, size, rest)))
+    (told,) = record(cell, 0, dealt(cell), replace(played, reveal=guess, audits=(look, size, rest)))
     line = written(cell, 0, told, 0.25)
     assert {"trial", "seed", "game", "seconds", *REVEAL} <= set(line)
     assert [line[key] for key in ("accuracy_base", "accuracy_models", "accuracy_models_least")] == [None] * 3

@@ -17,7 +17,7 @@ from rich.console import Console
 from sim.cli.run import run
 from sim.games import read
 from sim.runs.trials import summarise
-from tests.printed import terminal
+from tests.support.terminal_output import terminal
 from tests.unit.sim import test_report, test_verdict_cards
 
 ROOT = Path(__file__).parents[3]

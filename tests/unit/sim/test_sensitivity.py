@@ -11,8 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from fairwall.laws.metric import METRICS
-from fairwall.laws.sensitivity import LabelGroupCounts, sensitivities
+from fairwall.laws.metrics.metric import METRICS
+from fairwall.laws.metrics.sensitivity import LabelGroupCounts, sensitivities
 from sim.cli.plan.sensitivity import sensitivity
 
 app = typer.Typer(rich_markup_mode=None)

@@ -15,19 +15,18 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from adversary.training.play import NO_GUESS, guess
+from adversary.play import NO_GUESS, guess
 from compliance.ledger.accountant import Budget, Loss, LossKind, Rule
 from developer.training.model import TrainingStep
 from developer.training.play import ModelSubmission, flip_multiplier
-from fairwall.laws.gaussian import gaussian_epsilon
-from fairwall.tables.errors import DataError
+from fairwall.errors import DataError
+from fairwall.laws.noise.gaussian import gaussian_epsilon
 from sim.games import lay_out
 from sim.games.cards import DealError
 from sim.games.submissions import AuditReport
 from sim.games.training.canaries import LEVEL, epsilon_refuted, probability
 from sim.games.training.deal import TableRows, TrainingDeal, deal
-from sim.games.training.outcome import TrainingOutcome
-from sim.games.training.record import record, summarise
+from sim.games.training.trial import TrainingOutcome, record, summarise
 from sim.scenarios.sweep import Cell, ScenarioError
 
 PURSE = {"mechanism": "gaussian", "epsilon": 1.0, "delta": 1e-5}

@@ -19,15 +19,15 @@ from compliance.answers.statistics import game_cohort
 from developer.training import GroupAdder
 from developer.training.play import RATES, flip_multiplier, record_multiplier
 from sim.games import lay_out
-from sim.games.training.report import columns, told_rates
-from sim.games.training.report.cells import PRACTICE, attribute, changes, distance_of, placed, promised_of
-from sim.games.training.report.printed import comparisons
-from sim.games.training.report.words import page
+from sim.games.training import columns, told_rates
+from sim.games.training.cells import PRACTICE, attribute, changes, distance_of, placed, promised_of
+from sim.games.training.page import page
+from sim.games.training.printed import comparisons
 from sim.report.reproduction import NOT_AS_DESCRIBED, NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from sim.runs.page import rendered
 from sim.runs.trials import summarise
 from sim.scenarios.sweep import Cell, Sweep
-from tests.printed import terminal as shown_by
+from tests.support.terminal_output import terminal as shown_by
 
 Lines = list[dict[str, Any]]
 

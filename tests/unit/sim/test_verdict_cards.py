@@ -22,9 +22,8 @@ from rich.console import Console
 
 from compliance.mechanisms import MECHANISMS
 from sim.games import GAMES, read
-from sim.games.reveal.report.cells import best_attacks
-from sim.games.reveal.report.figures.people import people_figures
-from sim.games.reveal.report.figures.tradeoff import tradeoff_figures
+from sim.games.reveal.cells import best_attacks
+from sim.games.reveal.figures import people_figures, tradeoff_figures
 from sim.report.drawing import BLACK, COLOURS, looks
 from sim.report.notation import count
 from sim.report.page import Bar, Card, Page
@@ -33,7 +32,7 @@ from sim.runs.page import rendered as page_of
 from sim.runs.trials import summarise
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Cell, Sweep
-from tests.printed import terminal
+from tests.support.terminal_output import terminal
 from tests.unit.sim import test_inference_report, test_report, test_training_report
 
 Lines = list[dict[str, Any]]

@@ -4,10 +4,9 @@ Compliance samples from these distributions, the developer guesses by them, the 
 output.
 """
 
-from fairwall.laws.local.law import Bits, EncodingDistribution, Flips, Numbers, Subsets, enumerated_loss
-from fairwall.laws.local.limits import EPSILON_MAX, LocalPrivacyError
+from fairwall.laws.local.budgets import EPSILON_MAX, SPLITS, LocalPrivacyError, split, uniform_at_k_based
+from fairwall.laws.local.encodings import Bits, EncodingDistribution, Flips, Numbers, Subsets, enumerated_loss
 from fairwall.laws.local.protocols import CLEAN, LOCAL_LAWS, LocalLaw, the_threshold
-from fairwall.laws.local.splits import SPLITS, split, uniform_at_k_based
 
 __all__ = [
     "CLEAN",

@@ -5,18 +5,7 @@ They are public (Kerckhoffs): an adaptive adversary trains its shadow models wit
 
 import numpy as np
 
-from fairwall.learning.defences import (
-    constant,
-    dp_sgd,
-    fft,
-    fft_checked,
-    fft_multi,
-    fft_paper,
-    fft_symmetric,
-    fft_weighted,
-    none,
-    pooled,
-)
+from fairwall.learning.defences import fft, fft_checked, fft_paper, retraining
 from fairwall.learning.defences.split import Defence, DefenceTask, ModelRows, Settings, TrainingSplit, deal
 from fairwall.learning.ensemble import Ensemble
 from fairwall.plugins import Plugin, Registry
@@ -48,20 +37,20 @@ def _elsewhere(_: str) -> Defence:
 DEFENCES: Registry[Defence] = Registry(
     "defences",
     {
-        "none": Defence(none.train),
-        "plain-finetune": Defence(none.train, fft.plain),
-        "fft": Defence(none.train, fft.tune),
+        "none": Defence(retraining.train_undefended),
+        "plain-finetune": Defence(retraining.train_undefended, fft.plain),
+        "fft": Defence(retraining.train_undefended, fft.tune),
         "fft-checked": Defence(fft_checked.train, fft_checked.tune),
         "fft-paper": Defence(fft_paper.train, fft_paper.tune),
-        "fft-symmetric": Defence(none.train, fft_symmetric.tune),
-        "fft-multi": Defence(none.train, fft_multi.tune),
-        "fft-weighted": Defence(none.train, fft_weighted.tune),
-        "pooled": Defence(pooled.train),
-        "dp-sgd": Defence(dp_sgd.train),
+        "fft-symmetric": Defence(retraining.train_undefended, fft.tune_symmetric),
+        "fft-multi": Defence(retraining.train_undefended, fft.tune_multi),
+        "fft-weighted": Defence(retraining.train_undefended, fft.tune_weighted),
+        "pooled": Defence(retraining.train_pooled),
+        "dp-sgd": Defence(retraining.train_private),
         # Fine-tuning is not private. Without rehearsal it reads no row of G_b, and the promise to G_b's people still
         # holds; with rehearsal it reads these rows again, and the promise ends. G_{1-b}'s people are promised nothing.
-        "dp-sgd+fft": Defence(dp_sgd.train, fft.tune),
-        "constant": Defence(constant.train),
+        "dp-sgd+fft": Defence(retraining.train_private, fft.tune),
+        "constant": Defence(retraining.train_constant),
     },
     _checked,
     _elsewhere,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fairwall.learning.batches import Rows, Shuffled, stratified
 from fairwall.learning.defences.split import DefenceTask, ModelRows, Settings, deal, derived
 from fairwall.learning.ensemble import Ensemble
+from fairwall.learning.fairness import shifts
 from fairwall.learning.penalty import EqualizedOdds
 from fairwall.learning.training import train as fit
 
@@ -53,3 +54,32 @@ def _mixed(model_rows: ModelRows, cells: NDArray[np.intp], settings: Settings) -
         if share > 0:
             strata += stratified(rows, share, cells[rows]).strata
     return Shuffled(strata)
+
+
+def tune_symmetric(base: Ensemble, task: DefenceTask) -> Ensemble:
+    """Tune with rho = 1/2, whatever the settings say: only the model before tuning depends on b."""
+    return tune(base, task.with_settings(replace(task.settings, rehearsal=0.5)))
+
+
+def tune_multi(base: Ensemble, task: DefenceTask) -> Ensemble:
+    """Tune for several attributes at once (the paper's Theorem 3), each penalty of strength lambda."""
+    return tune(base, task, attributes=len(task.split.groups))
+
+
+def tune_weighted(base: Ensemble, task: DefenceTask) -> Ensemble:
+    """Tune with the sum of both labels' gaps, each weighed by its possible leakage, instead of the larger one.
+
+    The paper's proof has ``sum over y of P(y) |P(A=1|y,D0) - P(A=1|y,D1)| gap_y`` before it takes the larger gap out of
+    the sum. Those weights, with P(y) averaged over the two distributions, are the importance of a label's gap; for pure
+    groups and mixtures of equal purity they are proportional to P(y) if labels are equally frequent in both groups.
+    They are scaled to sum to 1, so that lambda means the same as in ``fft``.
+    """
+    split, settings = task.split, task.settings
+    group = split.groups[0]
+    # P(a | y, D_d) follows from the purity and the labels' frequencies in the groups.
+    rates = np.array([[np.mean(split.labels[group == a] == y) for a in (0, 1)] for y in (0, 1)])
+    share = np.array([[settings.purity, 1 - settings.purity], [1 - settings.purity, settings.purity]])
+    weights = shifts(rates[None, :, :] * share[:, None, :])
+    weights = weights / weights.sum() if weights.sum() > 0 else np.full(2, 0.5)
+    pair = (float(weights[0]), float(weights[1]))
+    return tune(base, task, weights=pair)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.learning.defences import fft, none
+from fairwall.learning.defences import fft, retraining
 from fairwall.learning.defences.split import DefenceTask, TrainingSplit, deal
 from fairwall.learning.ensemble import Ensemble, together
 from fairwall.learning.fairness import TAU, Leakage, leakage
@@ -49,7 +49,7 @@ class ThresholdDecision:
 
 def train(task: DefenceTask) -> Ensemble:
     """Train on the rows that are not held out."""
-    return none.train(_parted(task)[0])
+    return retraining.train_undefended(_parted(task)[0])
 
 
 def tune(base: Ensemble, task: DefenceTask) -> Ensemble:

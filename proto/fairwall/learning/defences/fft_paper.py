@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.learning.batches import Rows
-from fairwall.learning.defences import fft, none
+from fairwall.learning.defences import fft, retraining
 from fairwall.learning.defences.split import DefenceTask, Progress, Settings, deal
 from fairwall.learning.ensemble import Ensemble, together, unit
 
@@ -38,7 +38,7 @@ def train(task: DefenceTask) -> Ensemble:
 
     def fit(_: NDArray[np.intp], steps: int, some: DefenceTask) -> Ensemble:
         recipe = replace(settings.recipe, steps=steps, batch_size=BATCH)
-        return none.train(some.with_settings(replace(settings, recipe=recipe)))
+        return retraining.train_undefended(some.with_settings(replace(settings, recipe=recipe)))
 
     return _by_steps(fit, steps, task)
 

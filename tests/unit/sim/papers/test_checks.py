@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.local import LOCAL_LAWS, split
-from fairwall.laws.noise import Laplace
+from fairwall.laws.mechanisms.calibration import conceal_laplace_law
+from fairwall.laws.noise.distributions import Laplace
 from fairwall.learning.fairness import Leakage, leakage
 from sim.datasets import load
 from sim.papers.checks import attribute_reveal, fair_finetuning, local_privacy, private_fair

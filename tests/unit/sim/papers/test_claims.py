@@ -13,13 +13,11 @@ import pytest
 import tomli_w
 
 from fairwall.errors import UserError
-from sim.papers import evidence as kept
-from sim.papers import ledger, play
+from sim.papers import claim_ledger, play
 from sim.papers.claim import SHIPPED, ClaimTest, Paper, find, papers
+from sim.papers.claim_ledger import LOST, NOT_TESTED, REFUTED, STATUSES, UNPLAYABLE, UNPLAYED, markdown, verdict
 from sim.papers.finding import CheckResult
-from sim.papers.page import markdown
 from sim.papers.values import Value, ValueRefused
-from sim.papers.verdict import LOST, NOT_TESTED, REFUTED, STATUSES, UNPLAYABLE, UNPLAYED, verdict
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 
 ROOT = Path(__file__).parents[4]
@@ -50,7 +48,7 @@ def measured(path: Path, values: Sequence[float] = INSIDE) -> tuple[tuple[Paper,
     paper, own = find(found, "X-1")
     lines = [{"trial": number, "gap": value} for number, value in enumerate(values)]
     made = play.evidence(own, play.Measured(lines, {"table": "mine"}, {"mine": "ab"}, 0.5))
-    return found, kept.write(paper.evidence, made)
+    return found, claim_ledger.write(paper.evidence, made)
 
 
 # What a verdict is.
@@ -209,8 +207,8 @@ def test_two_claims_have_two_names(tmp_path: Path) -> None:
 
 def test_evidence_that_is_as_it_was_written_has_no_fault(tmp_path: Path) -> None:
     found, _ = measured(tmp_path)
-    assert list(ledger.faults(found)) == []
-    (entry,) = ledger.entries(found)
+    assert list(claim_ledger.faults(found)) == []
+    (entry,) = claim_ledger.entries(found)
     assert entry.status == REPRODUCED
 
 
@@ -220,10 +218,10 @@ def test_any_change_of_evidence_is_noticed(tmp_path: Path) -> None:
         content = json.loads(path.read_text())
         changed = {"values": [[0.4, 0.5, 0.5, 0.5, 0.61]], "seconds": 2.0, "data": {}, "source": {}}
         path.write_text(json.dumps({**content, key: changed.get(key, "other")}))
-        (fault,) = ledger.faults(found)
+        (fault,) = claim_ledger.faults(found)
         assert "its digest is another" in fault
         with pytest.raises(UserError, match="its digest is another"):
-            ledger.entries(found)
+            claim_ledger.entries(found)
 
 
 def rewritten(path: Path, **changes: Any) -> None:
@@ -231,14 +229,14 @@ def rewritten(path: Path, **changes: Any) -> None:
     content = json.loads(path.read_text())
     del content["digest"]
     content |= changes
-    path.write_text(json.dumps({**content, "digest": kept._digest(content)}))
+    path.write_text(json.dumps({**content, "digest": claim_ledger._digest(content)}))
 
 
 def test_a_verdict_that_does_not_follow_is_noticed_whatever_the_digest(tmp_path: Path) -> None:
     found, path = measured(tmp_path)
     rewritten(path, values=[OUTSIDE])
-    assert list(ledger.faults(found)) == ["X-1: recorded as reproduced, and not reproduced by its evidence"]
-    (entry,) = ledger.entries(found)
+    assert list(claim_ledger.faults(found)) == ["X-1: recorded as reproduced, and not reproduced by its evidence"]
+    (entry,) = claim_ledger.entries(found)
     assert entry.status == NOT_REPRODUCED
 
 
@@ -246,15 +244,15 @@ def test_evidence_of_another_shape_is_noticed(tmp_path: Path) -> None:
     for values in [[], [[]], [INSIDE, INSIDE], [[math.nan]], "x", [["x"]], 3]:
         found, path = measured(tmp_path)
         rewritten(path, values=values)
-        assert len(list(ledger.faults(found))) == 1
+        assert len(list(claim_ledger.faults(found))) == 1
 
 
 def test_evidence_of_another_test_counts_for_nothing(tmp_path: Path) -> None:
     found, _ = measured(tmp_path)
     (tmp_path / "X.toml").write_text((tmp_path / "X.toml").read_text().replace('"gap"', '"2 * gap"'), encoding="utf-8")
     found = papers(tmp_path)
-    assert list(ledger.faults(found)) == ["X-1: its evidence was measured by another test; measure it again"]
-    (entry,) = ledger.entries(found)
+    assert list(claim_ledger.faults(found)) == ["X-1: its evidence was measured by another test; measure it again"]
+    (entry,) = claim_ledger.entries(found)
     assert entry.status == UNPLAYED
 
 
@@ -264,13 +262,15 @@ def test_a_region_that_was_moved_is_noticed(tmp_path: Path) -> None:
     moved = text.replace("0.0,", "2.0,").replace("1.0,", "3.0,")
     assert moved != text
     (tmp_path / "X.toml").write_text(moved, encoding="utf-8")
-    assert list(ledger.faults(papers(tmp_path))) == ["X-1: recorded as reproduced, and not reproduced by its evidence"]
+    assert list(claim_ledger.faults(papers(tmp_path))) == [
+        "X-1: recorded as reproduced, and not reproduced by its evidence"
+    ]
 
 
 def test_evidence_that_belongs_to_no_claim_is_noticed(tmp_path: Path) -> None:
     found, path = measured(tmp_path)
     path.with_name("X-9.json").write_text("{}")
-    assert list(ledger.faults(found)) == ["X-9: evidence of a claim that is not tested"]
+    assert list(claim_ledger.faults(found)) == ["X-9: evidence of a claim that is not tested"]
 
 
 def found_otherwise() -> CheckResult:
@@ -290,16 +290,16 @@ def test_a_check_is_executed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         found = papers(folder(tmp_path, claim(test={"check": "attribute_reveal:alone"})))
         paper, own = find(found, "X-1")
         monkeypatch.setattr("sim.papers.checks.attribute_reveal.alone", found_three)
-        kept.write(paper.evidence, play.checked(own, {}))
+        claim_ledger.write(paper.evidence, play.checked(own, {}))
         monkeypatch.setattr("sim.papers.checks.attribute_reveal.alone", again)
-        assert len(list(ledger.faults(found))) == faulty
+        assert len(list(claim_ledger.faults(found))) == faulty
 
 
 # What is shipped.
 
 
 def test_the_shipped_claims_are_many_and_most_have_a_verdict() -> None:
-    found = ledger.entries(papers())
+    found = claim_ledger.entries(papers())
     assert len(found) >= 150
     assert sum(entry.status in (REPRODUCED, NOT_REPRODUCED, UNDECIDED, REFUTED) for entry in found) >= 110
     assert {entry.status for entry in found} >= {REFUTED, NOT_TESTED, LOST, UNPLAYABLE}
@@ -315,8 +315,8 @@ def test_every_shipped_test_can_be_run() -> None:
             if own.test.play is not None:
                 assert play.scenario(own.test, files).cells, own.id
             elif own.test.table is None:
-                assert callable(ledger.function(own.test.check or own.test.measure or "")), own.id
-            assert own.figure is None or callable(ledger.function(own.figure)), own.id
+                assert callable(claim_ledger.function(own.test.check or own.test.measure or "")), own.id
+            assert own.figure is None or callable(claim_ledger.function(own.figure)), own.id
 
 
 def test_every_check_is_a_claims() -> None:
@@ -329,7 +329,7 @@ def test_every_check_is_a_claims() -> None:
         if name is not None
     }
     for path in (SHIPPED / "checks").glob("[a-z]*.py"):
-        module = ledger.importlib.import_module(f"sim.papers.checks.{path.stem}")
+        module = claim_ledger.importlib.import_module(f"sim.papers.checks.{path.stem}")
         public = {
             name
             for name, value in vars(module).items()
@@ -340,11 +340,11 @@ def test_every_check_is_a_claims() -> None:
 
 def test_the_page_of_claims_is_current() -> None:
     page = (ROOT / "docs" / "claims-table.md").read_text(encoding="utf-8")
-    assert page == markdown(ledger.entries(papers())), "run: fairwall papers list --page docs/claims-table.md"
+    assert page == markdown(claim_ledger.entries(papers())), "run: fairwall papers list --page docs/claims-table.md"
 
 
 def test_the_measured_tables_of_users_files_are_named() -> None:
     """Evidence of a run on a file of the user's says so: its digest stands there by the file's name."""
-    for entry in ledger.entries(papers()):
+    for entry in claim_ledger.entries(papers()):
         if entry.claim.test is not None and entry.evidence is not None:
             assert set(entry.claim.test.data) <= entry.evidence.data.keys(), entry.claim.id

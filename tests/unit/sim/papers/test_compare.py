@@ -16,7 +16,7 @@ import pytest
 from sim.games import read
 from sim.games.release.seeds import METRICS, RATES, CompareError
 from sim.papers.compare import Held, compare
-from tests.command import fairwall
+from tests.support.command import fairwall
 
 SCENARIO = """
 [scenario]

@@ -12,7 +12,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.noise.sampling import Seeded, step_for
 from compliance.records.people import Records
-from fairwall.laws.response import turning_probability
+from fairwall.laws.noise.randomized_response import turning_probability
 from sim.papers.checks import private_limits
 from sim.papers.claim import papers
 from sim.planning.rate_error import RateError, noise_bound_below, of_local_noise, of_noise, of_sampling

@@ -15,16 +15,15 @@ import typer.core
 
 from developer import training
 from developer.training import practice
-from fairwall.laws.sensitivity import LabelGroupCounts
-from fairwall.tables.roles import Roles
+from fairwall.laws.metrics.sensitivity import LabelGroupCounts
+from fairwall.tables.people import Roles
 from sim.cli.main import app
 from sim.cli.plan.advise import as_text, as_values
 from sim.games import read
 from sim.planning import advice, situation
 from sim.planning.advice import SMALL_SHARE, TREE, Advice, AdviceRequest, advise
 from sim.planning.commands import Command, _spelled
-from sim.planning.domains import DOMAINS, AdviceError, check_numbers, find_domain
-from sim.planning.practices import DATA, MECHANISMS, MODELS, PRACTICES
+from sim.planning.practices import DATA, DOMAINS, MECHANISMS, MODELS, PRACTICES, AdviceError, check_numbers, find_domain
 from sim.planning.situation import Situation, judge, look
 from sim.planning.table import ColumnNames, GroupTable
 

@@ -12,18 +12,16 @@ from typing import Any
 
 import pytest
 
-from fairwall.laws.exposure import revealed
-from fairwall.laws.sensitivity import LabelGroupCounts
-from fairwall.laws.standings import SHRUNK
+from fairwall.laws.choice.prediction import SHRUNK
+from fairwall.laws.metrics.sensitivity import LabelGroupCounts
+from fairwall.laws.privacy.exposure import revealed
 from sim.cli.plan.choice_page import render
 from sim.deployment.recommendation import recommend
-from sim.planning import epsilons
-from sim.planning.audit import make
-from sim.planning.batch import PlannedBatch
-from sim.planning.epsilons import EPSILONS, Bought, EpsilonChoices, choices
-from sim.planning.errors import PlanError
-from tests.browsed import AXE, cut_off, grave_faults, launched
-from tests.command import fairwall
+from sim.planning import PlanError, audit
+from sim.planning.answer_laws import PlannedBatch
+from sim.planning.audit import EPSILONS, Bought, EpsilonChoices, choices, make
+from tests.support.browser import AXE, cut_off, grave_faults, launched
+from tests.support.command import fairwall
 
 SMALL = LabelGroupCounts(n00=90, n01=310, n10=120, n11=280)
 LAPLACE = PlannedBatch("sp", SMALL, 1, 0.5, 0.0, "laplace", "clamp", 0.6)
@@ -34,7 +32,7 @@ ASKED = ("plan", "audit", "--data", str(LOANS), "--protected", "group", "--targe
 @pytest.fixture
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at fewer epsilons, at either end of what is of use."""
-    monkeypatch.setattr(epsilons, "EPSILONS", EPSILONS[::8])
+    monkeypatch.setattr(audit, "EPSILONS", EPSILONS[::8])
 
 
 def least(found: EpsilonChoices, width: float) -> float | None:
@@ -48,7 +46,7 @@ def least(found: EpsilonChoices, width: float) -> float | None:
 def test_figures_are_those_of_a_plan_at_each_epsilon() -> None:
     asked = replace(LAPLACE, mechanism="counts")
     found = choices(asked)
-    assert [one.epsilon for one in found.bought] == sorted({*epsilons.EPSILONS, asked.epsilon})
+    assert [one.epsilon for one in found.bought] == sorted({*audit.EPSILONS, asked.epsilon})
     for one in found.bought[::2]:
         assert one.reach == make(replace(asked, epsilon=one.epsilon), 0.05).reach
     reaches = [one.reach or 2.0 for one in found.bought]

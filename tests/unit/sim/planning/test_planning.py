@@ -11,20 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairwall.laws.noise import Laplace
-from fairwall.laws.sensitivity import LabelGroupCounts
-from fairwall.laws.standings import SHRUNK
-from fairwall.tables.errors import DataError
+from fairwall.errors import DataError
+from fairwall.laws.choice.prediction import SHRUNK
+from fairwall.laws.metrics.sensitivity import LabelGroupCounts
+from fairwall.laws.noise.distributions import Laplace
 from sim.cli.plan.audit import as_text, as_values
 from sim.planning import audit
-from sim.planning.added import AddedNoise
+from sim.planning.answer_laws import AddedNoise, CountedGap, PlannedBatch, RespondedGap, counted_noise
 from sim.planning.audit import LEVEL, PlanError, least_favourable, make, resolved
-from sim.planning.batch import PlannedBatch
-from sim.planning.counted import CountedGap, counted_noise
-from sim.planning.responded import RespondedGap
 from sim.planning.table import ColumnNames, load
 from sim.planning.worst import Near, Worst, least_computed, probabilities
-from tests.planned import share_for, share_within, standard_error
+from tests.support.planned_batches import share_for, share_within, standard_error
 
 SMALL = LabelGroupCounts(n00=9, n01=31, n10=12, n11=28)
 LOANS = str(Path(__file__).parents[4] / "docs" / "example" / "loans.csv")
@@ -75,7 +72,7 @@ def test_a_law_that_forgets_the_clamping_or_the_small_counts_is_found_out() -> N
 
 def exhaustive_response(n0: int, n1: int, p: float, ones: tuple[int, int], low: float, high: float) -> float:
     """Turn every set of people over, one after the other, and estimate as compliance does."""
-    from fairwall.laws.response import response_estimates
+    from fairwall.laws.noise.randomized_response import response_estimates
 
     h = np.array([1.0] * ones[0] + [0.0] * (n0 - ones[0]) + [1.0] * ones[1] + [0.0] * (n1 - ones[1]))
     a, n, found = np.array([0] * n0 + [1] * n1), n0 + n1, 0.0

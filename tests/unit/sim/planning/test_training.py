@@ -14,14 +14,12 @@ from fairwall.errors import UserError
 from sim import datasets
 from sim.cli.plan.training import as_text, as_values
 from sim.datasets.rows import EncodedRows
-from sim.planning import training
-from sim.planning.errors import PlanError
-from sim.planning.regressions import Parts
+from sim.planning import PlanError, training
+from sim.planning.regressions import Parts, free, outcomes, private
 from sim.planning.table import ColumnNames, load, load_rows
 from sim.planning.training import PARTS, Demands, Trying, design_of, make, quarters
-from sim.planning.trainings import free, outcomes, private
-from tests.command import fairwall
-from tests.trained import constant, random_case, trained, truth_of
+from tests.support.command import fairwall
+from tests.support.training_truth import constant, random_case, trained, truth_of
 
 LOANS = str(Path(__file__).parents[4] / "docs" / "example" / "loans.csv")
 

@@ -8,10 +8,9 @@ from scipy.stats import binom
 from compliance.noise.sampling import Seeded
 from fairwall.rpc.arrays import from_message
 from sim.privacy_audit.audit import audit
-from sim.privacy_audit.betting import Bets, EventCounts
 from sim.privacy_audit.catalogue import names, prepare
 from sim.privacy_audit.pairs import worst_pairs
-from sim.privacy_audit.sampling import FIRST, look_sizes, lower_bound
+from sim.privacy_audit.sampling import FIRST, Bets, EventCounts, look_sizes, lower_bound
 from sim.privacy_audit.subject import PrivacyClaim
 
 LEVEL = 1e-5

@@ -4,15 +4,15 @@ import math
 import pytest
 
 from compliance.mechanisms import MECHANISMS
-from fairwall.laws.calibration import conceal_loss, laplace_loss
-from fairwall.laws.mechanisms import NoiseInputs
-from fairwall.laws.standings import MIDPOINT, SHRUNK, choose, standings
+from fairwall.laws.choice.prediction import MIDPOINT, SHRUNK, choose, standings
+from fairwall.laws.mechanisms.calibration import conceal_loss, laplace_loss
+from fairwall.laws.mechanisms.table import NoiseInputs
 from sim.privacy_audit.audit import worst_loss
 from sim.privacy_audit.catalogue import prepare
 from sim.privacy_audit.exact import EXACT, LAWS, exact_loss, numeric_loss
 
 SUPREMA = {"sparse-vector", "exponential"}
-"""What costs a batch of m models less than its supremum, which `fairwall.laws.selection` has."""
+"""What costs a batch of m models less than its supremum, which `fairwall.laws.mechanisms.selection` has."""
 
 
 def test_the_grid_finds_the_closed_form():

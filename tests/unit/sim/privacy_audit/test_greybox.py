@@ -12,13 +12,13 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import BatchQuestion, Mechanism
 from compliance.noise.sampling import Seeded
 from compliance.records.people import STRATUM_MIN, Records
-from fairwall.laws.metric import METRICS, find_metric
+from fairwall.laws.metrics.metric import METRICS, find_metric
 from sim.privacy_audit.audit import audit
 from sim.privacy_audit.catalogue import names, prepare
-from sim.privacy_audit.foreign import load
 from sim.privacy_audit.greybox import faults
 from sim.privacy_audit.pairs import NeighbourPair, worst_pairs
 from sim.privacy_audit.recorded import NoiseRecorder
+from sim.privacy_audit.subject import load
 from tests.twins import own_mechanisms, sparse_vector
 
 PRIVATE = [name for name, mechanism in MECHANISMS.items() if mechanism.guarantee != "none"]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sim.privacy_audit.intervals import epsilon_bound, reach, share
+from sim.privacy_audit.sampling import epsilon_bound, reach, share
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.05])

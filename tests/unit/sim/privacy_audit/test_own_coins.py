@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sim.privacy_audit.foreign import load
 from sim.privacy_audit.greybox import faults
 from sim.privacy_audit.pairs import worst_pairs
+from sim.privacy_audit.subject import load
 from tests.twins import own_coins
 
 

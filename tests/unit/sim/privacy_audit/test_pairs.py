@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from fairwall.laws.metric import METRICS, find_metric
-from fairwall.laws.sensitivity import global_sensitivity
+from fairwall.laws.metrics.metric import METRICS, find_metric
+from fairwall.laws.metrics.sensitivity import global_sensitivity
 from sim.privacy_audit.pairs import least_people, worst_pairs
 
 

@@ -10,7 +10,7 @@ from compliance.noise.sampling import Seeded
 from sim.privacy_audit import sessions
 from sim.privacy_audit.catalogue import prepare
 from sim.privacy_audit.pairs import worst_pairs
-from sim.privacy_audit.rows import MixedSessionsError, SessionNoise
+from sim.privacy_audit.sessions import MixedSessionsError, SessionNoise
 
 QUESTION = worst_pairs("sp", 12, 3, np.random.default_rng(0))[0].first
 

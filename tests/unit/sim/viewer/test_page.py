@@ -26,12 +26,11 @@ from sim.transcripts.calls import calls
 from sim.transcripts.captions import Story, number, shared
 from sim.transcripts.files import paths, read
 from sim.viewer.blocks import Blobs, Blocks
-from sim.viewer.browser.bundle import program
+from sim.viewer.document import program
 from sim.viewer.fields import Fields
-from sim.viewer.page import Other, ViewError, open_run, page
-from sim.viewer.trials import _outcome, cells_of
-from tests.recorded import AUDIT, Said, audited, record
-from tests.viewed import Viewed
+from sim.viewer.page import Other, ViewError, _outcome, cells_of, open_run, page
+from tests.support.recorded_runs import AUDIT, Said, audited, record
+from tests.support.viewer_page import Viewed
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 JOIN = "/fairwall.game.v1.RefereeService/Join"

@@ -20,9 +20,9 @@ from sim.transcripts.boundary import CLEARANCE, label_of
 from sim.transcripts.methods import METHODS
 from sim.verify.byte_search import ByteSearch, SoughtColumn
 from sim.viewer.page import Other, ViewError, open_run, page
-from sim.viewer.sight import Sight
-from tests.recorded import Said, record
-from tests.viewed import Viewed
+from sim.viewer.visibility import Sight
+from tests.support.recorded_runs import Said, record
+from tests.support.viewer_page import Viewed
 
 REFEREE = "/fairwall.game.v1.RefereeService/"
 PEOPLE = 120

@@ -1,1 +1,0 @@
-"""The adversary in the training game."""

@@ -1,1 +1,0 @@
-"""The adversary in the washing game: a customer, which reports observed decisions to compliance."""

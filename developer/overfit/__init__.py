@@ -1,1 +1,0 @@
-"""The developer in the overfit game."""

@@ -1,0 +1,1 @@
+"""The choice of a mechanism for a batch, from public numbers: predictions, cells and earlier purchases."""

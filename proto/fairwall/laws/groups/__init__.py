@@ -1,0 +1,1 @@
+"""Counts of people by group, and what is estimated from them."""

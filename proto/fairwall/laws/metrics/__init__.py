@@ -1,0 +1,1 @@
+"""Fairness metrics: their values, sensitivities and group sizes, and a model's utility."""

@@ -1,0 +1,1 @@
+"""Distributions of noise, their quantiles, and the balls and counts that they are drawn for."""

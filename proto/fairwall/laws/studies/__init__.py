@@ -1,0 +1,1 @@
+"""Laws of single games: detection of cheats, overfitting, disclosure, commitments and alternatives."""

@@ -1,1 +1,0 @@
-"""Report of an inference run: its page, and its tables for a terminal."""

@@ -1,1 +1,0 @@
-"""Report of a reveal run: its page, and its tables for a terminal."""

@@ -1,1 +1,0 @@
-"""Report of a training run: its page, and its tables for a terminal."""
