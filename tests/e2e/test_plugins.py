@@ -90,7 +90,7 @@ WHY = {
 MECHANISM = '\nMECHANISMS = {"two-sided": TWO_SIDED}\n'
 BAD_MECHANISMS = """
 import numpy as np
-from compliance.mechanisms.mechanism import Release
+from compliance.mechanisms.mechanism import MechanismAnswer
 from compliance.mechanisms.row_defaults import Noisy
 
 class Tells(Noisy):
@@ -101,12 +101,12 @@ class Tells(Noisy):
 class Few(Tells):
     name = "few"
     def noisy(self, question, facts, epsilon, delta, noise):
-        return Release(np.zeros(1))
+        return MechanismAnswer(np.zeros(1))
 
 class Lost(Tells):
     name = "lost"
     def noisy(self, question, facts, epsilon, delta, noise):
-        return Release(question.gaps() * np.nan)
+        return MechanismAnswer(question.gaps() * np.nan)
 
 MECHANISMS = {"tells": Tells(), "few": Few(), "lost": Lost()}
 """
@@ -404,9 +404,9 @@ OTHERS = """
 from dataclasses import replace
 import pyarrow as pa
 import numpy as np
-from fairwall.laws.metrics.metric import Metric, Part
+from fairwall.laws.metrics.metric import Metric, MetricPart
 
-METRICS = {"right-of-good": Metric("right-of-good", "accuracy gap among label 1", (Part("correct", 1),))}
+METRICS = {"right-of-good": Metric("right-of-good", "accuracy gap among label 1", (MetricPart("correct", 1),))}
 """
 GAME = """
 from dataclasses import replace

@@ -268,17 +268,17 @@ def take(compliance, deal):
 player._take = take
 """
 DRAWS_AGAIN = """
-from compliance.answers.releases import Release
+from compliance.answers.releases import AttributeRelease
 draws = []
 def again(release, entry):
     draws.append(entry)
     name = entry.request.request_id + (" again" if len(draws) > 1 else "")
     return release.sanitised(name, entry.request.loss.epsilon)
-Release.encoded = again
+AttributeRelease.encoded = again
 """
 SPENDS_OTHERWISE = """
-from compliance.answers.releases import Release
-Release.spent = property(lambda release: 3.0)
+from compliance.answers.releases import AttributeRelease
+AttributeRelease.spent = property(lambda release: 3.0)
 """
 BETTER = """
 from compliance.answers.releases import HandedModel

@@ -476,7 +476,7 @@ UNCHECKED = {
     "LOG.info",
     "Accounts",
     "Deployed",
-    "Service",
+    "RunningService",
     "Running",
     "Writable",
     "admitted",
@@ -486,7 +486,7 @@ UNCHECKED = {
     "open_ledger",  # `check_ledger`, which writes nothing
     "server.check",  # `_check_address`, which knows the deployment's own service
     "begin",  # what it would refuse, `server.check` has
-    "Scorer",  # `check_at_once` looks for its libraries
+    "ScorerProcess",  # `check_at_once` looks for its libraries
     "_confined",  # folders: `check_folders`
     "confine.filtered",
     "_connects",

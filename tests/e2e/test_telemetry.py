@@ -151,13 +151,13 @@ def in_order(found: list[Any]) -> list[str]:
 
 TELLS_OF_GROUPS = """
 from compliance.__main__ import main
-from compliance.answers.audits import Case
+from compliance.answers.audits import AuditCase
 from fairwall.rpc import journal
-settle = Case.answer
+settle = AuditCase.answer
 def leaking(self, *arguments):
     journal.note(request=str(self.records.smallest_group("sp")))
     return settle(self, *arguments)
-Case.answer = leaking
+AuditCase.answer = leaking
 from compliance.ledger import Ledger
 Ledger.settle.__globals__["journal"] = type("Silent", (), {"note": staticmethod(lambda **_: None)})
 main()

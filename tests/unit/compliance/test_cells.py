@@ -170,7 +170,7 @@ def test_cells_that_are_cut_by_group_would_be_seen() -> None:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("metric", ["sp", "eodds_max", "ppv", "di"])
 def test_answers_are_functions_of_what_is_released(metric: str) -> None:
-    class Told(Seeded):
+    class Silenced(Seeded):
         """Tells nothing of what it is given, but for what is only put on a grid."""
 
         def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
@@ -181,7 +181,7 @@ def test_answers_are_functions_of_what_is_released(metric: str) -> None:
     answers = set()
     for of in (groups, groups[::-1].copy(), (np.arange(90) % 2).astype(np.uint8)):
         asked = asking(metric, people=90, protected=of, decisions=binary)
-        released = CELLS.release(asked, NO_FACTS, 2.0, 0.0, StratumKnowledge(np.random.default_rng(3)))
+        released = CELLS.release(asked, NO_FACTS, 2.0, 0.0, Silenced(np.random.default_rng(3)))
         assert released.low is None
         assert released.likely is not None
         below, above = released.likely

@@ -21,7 +21,7 @@ CHILD = """
 import json, sys
 import numpy as np
 from developer.reveal.decode import DECODERS
-from developer.reveal.strategies import STRATEGIES, Hand, Terms
+from developer.reveal.strategies import STRATEGIES, StrategyInputs, PublicTerms
 
 def tell(message):
     print(json.dumps(message), flush=True)
@@ -39,11 +39,11 @@ for line in sys.stdin:
     dealt = json.loads(line)
     scores, labels = np.array(dealt["scores"]), np.array(dealt["labels"], np.uint8)
     strategy = STRATEGIES[dealt["strategy"]]
-    reveal = strategy.play(Hand(
+    reveal = strategy.play(StrategyInputs(
         people=scores.size, base=lambda: scores, prior=lambda: np.ones(scores.size, np.uint8), auditor=Auditor(),
         rng=np.random.default_rng(1), queries=dealt["queries"], perturbation=strategy.perturbation,
         decode=DECODERS[dealt["decoder"]] if dealt["decoder"] else None,
-        terms=Terms(metric=dealt["metric"], mechanism=dealt["mechanism"]), labels=labels,
+        terms=PublicTerms(metric=dealt["metric"], mechanism=dealt["mechanism"]), labels=labels,
     ))
     loaded = sorted({name.partition(".")[0] for name in sys.modules} & {"compliance", "adversary", "sim"})
     said = {"guess": reveal.guess.tolist(), "targeted": reveal.targeted.tolist(), "loaded": loaded}

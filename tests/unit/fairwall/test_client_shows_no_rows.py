@@ -91,7 +91,7 @@ def test_tests_that_fail_show_no_rows(tmp_path: Path) -> None:
     )
     assert "5 failed" in done.stdout, done.stdout
     assert shown(done.stdout + done.stderr) == []
-    assert "Audit(epsilon=0.5)" in done.stdout, "which object it was is said"
+    assert "AuditFixture(epsilon=0.5)" in done.stdout, "which object it was is said"
     assert "127.0.0.1:1" in done.stdout, "and what went wrong"
     assert "does not predict for these rows (ValueError)" in done.stdout
 
