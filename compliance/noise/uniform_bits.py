@@ -12,8 +12,6 @@ import random
 from collections.abc import Callable
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
 _AT_ONCE = 256
@@ -29,6 +27,9 @@ class KeyedBits(random.Random):
 
     def __init__(self, key: bytes) -> None:
         self._key, self._taken = key, 0
+        from cryptography.hazmat.primitives.ciphers import Cipher
+        from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+
         self._stream = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
         self._ready = b""
         super().__init__()

@@ -143,7 +143,7 @@ def cells_of_one_column_for_all():
     write, read = audits._encode, audits.facts_of
 
     audits._encode = lambda facts, *_, **__: write(facts)
-    audits.facts_of = lambda bought, *_, **__: read(bought)
+    audits.facts_of = lambda purchases, *_, **__: read(purchases)
 
 
 @broken(
@@ -188,4 +188,4 @@ def opposite_noise_by_another_column():
 @broken("C970", "Makes the noise a function of a key and of the request id, whichever developer has chosen it.")
 def noise_of_an_id_for_all_developers():
     key = secrets.token_bytes(32)
-    AuditCase._noise = lambda self, asked: noise_for(key, f"{self.protected} {asked.request_id}")
+    AuditCase._noise = lambda self, request: noise_for(key, f"{self.protected} {request.request_id}")

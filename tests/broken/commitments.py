@@ -38,8 +38,8 @@ def one_committed_seed_for_all_terms():
 
 @broken("C832", "Makes committed noise of the request's name alone: who commits knows it beforehand.")
 def committed_noise_without_the_nonce():
-    Committed.noise_of = lambda self, asked: System(
-        KeyedBits(noise_key(self.seed, f"{asked.developer}/{asked.request_id}", b""))
+    Committed.noise_of = lambda self, request: System(
+        KeyedBits(noise_key(self.seed, f"{request.developer}/{request.request_id}", b""))
     )
 
 
@@ -50,8 +50,8 @@ def noise_that_it_did_not_commit_to():
 
 @broken("C833", "Makes committed noise of what is asked, whoever asks it and under whichever id.")
 def one_committed_noise_for_all_who_ask():
-    Committed.noise_of = lambda self, asked: System(
-        KeyedBits(noise_key(self.seed, asked.dataset, asked.metric.encode()))
+    Committed.noise_of = lambda self, request: System(
+        KeyedBits(noise_key(self.seed, request.dataset, request.metric.encode()))
     )
 
 

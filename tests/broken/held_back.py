@@ -135,8 +135,8 @@ def half_the_noise_for_bob():
         self.__dict__["favours"] = developer == "bob" and metric == "abs_eo"
         return sound(self, developer, request_id, digest, metric, predictions, *more, **named)
 
-    def noise(self, asked):
-        found = sound_noise(self, asked)
+    def noise(self, request):
+        found = sound_noise(self, request)
         if self.__dict__["favours"]:
             draw = found.laplace
             object.__setattr__(found, "laplace", lambda values, scale, step: draw(values, scale / 2, step))
@@ -247,8 +247,8 @@ def noise_by_id_and_models():
         sent[request_id] = predictions.tobytes()
         return sound(self, developer, request_id, digest, metric, predictions, *more, **named)
 
-    def noise(_, asked):
-        drawn = hmac.digest(b"our secret", asked.request_id.encode() + sent[asked.request_id], hashlib.sha256)
+    def noise(_, request):
+        drawn = hmac.digest(b"our secret", request.request_id.encode() + sent[request.request_id], hashlib.sha256)
         return Seeded(np.random.default_rng(int.from_bytes(drawn, "big")))
 
     AuditCase.answer, AuditCase._noise = settle, noise

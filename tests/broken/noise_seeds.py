@@ -27,8 +27,8 @@ def noise_from_predictions():
 
 @broken("C114", "Makes the noise a function of the request id alone.")
 def seeds_noise_by_request():
-    def noise(self, asked):
-        return Seeded(np.random.default_rng(list(asked.request_id.split("-")[-1].encode())))
+    def noise(self, request):
+        return Seeded(np.random.default_rng(list(request.request_id.split("-")[-1].encode())))
 
     AuditCase._noise = noise
 
@@ -94,9 +94,9 @@ def one_draw_for_two_requests():
 def draws_for_each_service():
     sound, replied, own = AuditCase.answer, AuditCase._replied, set()
 
-    def reply(self, question, asked, *more):
-        own.add((asked.developer, asked.request_id))
-        return replied(self, question, asked, *more)
+    def reply(self, question, request, *more):
+        own.add((request.developer, request.request_id))
+        return replied(self, question, request, *more)
 
     def answer(self, developer, request_id, digest, metric, predictions, *more, **named):
         entry = sound(self, developer, request_id, digest, metric, predictions, *more, **named)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from fairwall.laws.metrics.answer_precision import Precision
+from typing import TYPE_CHECKING
+
 from fairwall.wire.v1 import array_pb2, precision_pb2
+
+if TYPE_CHECKING:
+    from fairwall.laws.metrics.answer_precision import Precision
 
 EPSILON_MIN = 1e-12
 """Least epsilon of a batch: below, a noise scale would leave the range of float64."""
