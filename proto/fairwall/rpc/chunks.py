@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from mmap import mmap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from google.protobuf.message import Message
-from numpy.typing import NDArray
 
-from fairwall.rpc.arrays import pieces_of
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _BITS = 70
 """Bits of ten bytes: more than any number of the protocol."""
@@ -71,6 +71,8 @@ class Chunk:
 
 def encoded(array: NDArray[np.generic], message: type[Message], part: str) -> Iterator[bytes]:
     """Yield an array as encoded messages, each with a chunk in the field `part` of a generated message."""
+    from fairwall.rpc.arrays import pieces_of  # numpy is imported confined, and a recorder needs none
+
     key = varint((message.DESCRIPTOR.fields_by_name[part].number << 3) | _LENGTH_DELIMITED)
     for piece in pieces_of(array):
         yield b"".join((key, varint(len(piece)), piece))
