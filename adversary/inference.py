@@ -20,11 +20,11 @@ import logging
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adversary.attacks import ATTACKS
 from adversary.attacks.attack import Form, ShadowEvidence
 from adversary.play import predict
+from fairwall.arrays import Bytes, Floats
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
@@ -45,9 +45,9 @@ TOGETHER = 8
 class Probes:
     """Probes, equally many of each group (1 = advantaged), and the remaining rows for training."""
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    group: NDArray[np.uint8]
+    features: Floats
+    labels: Bytes
+    group: Bytes
     rest: TrainingSplit
 
 
@@ -56,7 +56,7 @@ class Shadows:
     """Shadow models and their bits, (S,), with the seed of their rows and training."""
 
     models: Ensemble
-    bits: NDArray[np.uint8]
+    bits: Bytes
     seed: int
 
     def evidence(self, probes: Probes) -> ShadowEvidence:

@@ -9,18 +9,18 @@ of the true label. The quality of a ranking is its AUC: the probability that a m
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adversary.attacks.attack import Answers, log_odds
+from fairwall.arrays import Bools, Bytes, Floats
 
 
-def by_loss(answers: Answers, labels: NDArray[np.uint8]) -> NDArray[np.float64]:
+def by_loss(answers: Answers, labels: Bytes) -> Floats:
     """Return the logit of each candidate's true-label score, (V, candidates): larger means likelier a member."""
     logits = log_odds(answers)
     return np.asarray(np.where(labels == 1, logits, -logits))
 
 
-def auc(ranks: NDArray[np.float64], member: NDArray[np.bool_]) -> NDArray[np.float64]:
+def auc(ranks: Floats, member: Bools) -> Floats:
     """Return each victim's probability that a member ranks above a non-member, a tie counting half; 1/2 is chance.
 
     Victims of one data split share their candidates, so an interval for their mean must be computed over splits.
@@ -29,7 +29,7 @@ def auc(ranks: NDArray[np.float64], member: NDArray[np.bool_]) -> NDArray[np.flo
     return np.array([_auc(values, inside) for values, inside in zip(ranks, member, strict=True)])
 
 
-def _auc(values: NDArray[np.float64], inside: NDArray[np.bool_]) -> float:
+def _auc(values: Floats, inside: Bools) -> float:
     members, others = values[inside], np.sort(values[~inside])
     if not len(members) or not len(others):
         raise ValueError("an AUC needs members and others")

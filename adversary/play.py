@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adversary.attacks.loss_attack import loss_test
+from fairwall.arrays import Bytes, Floats
 from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.game.v1 import reveal_service_pb2 as reveal
@@ -27,9 +27,7 @@ LOG = logging.getLogger(__name__)
 NO_GUESS = 2
 
 
-def predict(
-    service: ModelServiceStub, deal_id: str, features: NDArray[np.float64], number: int = 0
-) -> NDArray[np.float64]:
+def predict(service: ModelServiceStub, deal_id: str, features: Floats, number: int = 0) -> Floats:
     """Return the scores in [0, 1], (rows,), of a deal's model for features, (rows, d), at most 100,000 rows."""
 
     def parts() -> Iterator[model.PredictRequest]:
@@ -79,7 +77,7 @@ def play_training(seat: Seat) -> None:
             )
 
 
-def guess(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def guess(scores: Floats, labels: Bytes) -> Bytes:
     """Guess which canaries were training rows: 1 for the best-fitted third, 0 for the worst, else `NO_GUESS`.
 
     Abstaining on the middle third gives a stronger proof (Steinke, Nasr and Jagielski, NeurIPS 2023).
@@ -105,7 +103,7 @@ def play_wash(seat: Seat) -> None:
             )
 
 
-def reported(scores: NDArray[np.float64], wrong: float, seed: bytes) -> NDArray[np.uint8]:
+def reported(scores: Floats, wrong: float, seed: bytes) -> Bytes:
     """Return a model's decisions, (rows,), each flipped with probability `wrong`, drawn from the customer's seed."""
     mistaken = generator(seed).random(len(scores)) < wrong
     return ((scores >= 0.5) ^ mistaken).astype(np.uint8)

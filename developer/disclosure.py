@@ -6,9 +6,9 @@ import logging
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.service import Shelf
+from fairwall.arrays import Floats
 from fairwall.compliance.v1 import release_service_pb2 as release
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.game.v1 import disclosure_service_pb2 as disclosure
@@ -51,7 +51,7 @@ def known(deal: disclosure.DisclosureDeal) -> PriorKnowledge:
     )
 
 
-def believe(deal: disclosure.DisclosureDeal, table: NDArray[np.float64]) -> SecretBelief:
+def believe(deal: disclosure.DisclosureDeal, table: Floats) -> SecretBelief:
     """Return the belief given a release: (cells,) or, for records, (people, 2)."""
     if not deal.terms.records:
         believed = posterior(known(deal), float(table[deal.cell]))
@@ -83,7 +83,7 @@ def play(seat: Seat, _shelf: Shelf) -> None:
             )
 
 
-def _table(compliance: ReleaseServiceStub, deal: disclosure.DisclosureDeal) -> NDArray[np.float64]:
+def _table(compliance: ReleaseServiceStub, deal: disclosure.DisclosureDeal) -> Floats:
     request = release.TabulateRequest(request_id="table-1", deal_id=deal.deal_id, epsilon=deal.terms.epsilon)
     parts = iter(compliance.Tabulate(request, timeout=CALL_SECONDS))
     table = gathered(next(parts).header.table, (part.table_chunk for part in parts))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.service import ReleasedModel, Shelf, within_reach
+from fairwall.arrays import Bytes, Floats
 from fairwall.client.gaps import Audits, ask
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
@@ -69,9 +70,7 @@ def play(seat: Seat, shelf: Shelf) -> None:
             )
 
 
-def train(
-    split: TrainingSplit, bits: NDArray[np.uint8], seeds: list[int], training: inference.Training
-) -> tuple[Ensemble, Tuned]:
+def train(split: TrainingSplit, bits: Bytes, seeds: list[int], training: inference.Training) -> tuple[Ensemble, Tuned]:
     """Train the part of the deal's models that does not depend on lambda, with progress in the log.
 
     Returns models without a defence, for the record, and a function that tunes the models to release.
@@ -125,6 +124,6 @@ def _black_boxes(models: Ensemble, features: int, *, labels_only: bool) -> Relea
     return ReleasedModel(first, features, tuple(others))
 
 
-def _answer(model: Ensemble, labels_only: bool, features: NDArray[np.float64]) -> NDArray[np.float64]:
-    scores: NDArray[np.float64] = model.scores(within_reach(features))[0]
+def _answer(model: Ensemble, labels_only: bool, features: Floats) -> Floats:
+    scores: Floats = model.scores(within_reach(features))[0]
     return (scores >= 0.5).astype(np.float64) if labels_only else scores

@@ -20,6 +20,7 @@ from developer.reveal.auditor import DealAuditor, Purse
 from developer.reveal.strategies import STRATEGIES, PublicTerms, StrategyInputs
 from developer.reveal.translation import plays
 from developer.service import Shelf
+from fairwall.arrays import Bytes, Floats
 from fairwall.client.gaps import Audits, ask, ask_models
 from fairwall.game.v1 import overfit_service_pb2 as wire
 from fairwall.game.v1.overfit_service_pb2_grpc import OverfitServiceStub
@@ -50,15 +51,13 @@ STEP = 0.25
 their exact frequency of disadvantage."""
 
 
-def hints(features: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def hints(features: Floats, weights: Floats) -> Floats:
     """Return the log-odds, (rows,), of being disadvantaged by public weights, (d + 1,), in multiples of `STEP`."""
-    odds: NDArray[np.float64] = np.rint((features @ weights[:-1] + weights[-1]) / STEP) * STEP
+    odds: Floats = np.rint((features @ weights[:-1] + weights[-1]) / STEP) * STEP
     return odds
 
 
-def lowering(
-    decisions: NDArray[np.uint8], probable: NDArray[np.float64], flips: int, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], int]:
+def lowering(decisions: Bytes, probable: Floats, flips: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], int]:
     """Return the patches that lower the gap most, at most `flips`, and how many of them bring it nearest to 0.
 
     `probable`, (rows,), is each row's probability of being disadvantaged; `rng` breaks ties.
@@ -103,17 +102,17 @@ def _asked(
     audits: Audits,
     deal: wire.OverfitDeal,
     case: str,
-    decisions: NDArray[np.uint8],
-    odds: NDArray[np.float64],
+    decisions: Bytes,
+    odds: Floats,
     numbers: Iterator[int],
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return each row's log-odds, (rows,), of being disadvantaged after a round of the reveal game's best strategy."""
     epsilon = part_of(deal.epsilon, deal.rounds or 1)
     people, nobody = len(decisions), np.zeros(len(decisions), np.uint8)
     scores, llr = decisions.astype(np.float64), odds - np.log(deal.share / (1 - deal.share))
 
-    def send(request: str, predictions: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    def send(request: str, predictions: Floats, epsilon: float) -> Floats:
         return ask(audits, case, request, _METRIC, predictions, epsilon).gaps
 
     purse = Purse(epsilon, deal.mechanism, people + _BEST.size_queries, numbers)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import grpc
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.logistic_models import Model
+from fairwall.arrays import Floats
 from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceServicer
 from fairwall.rpc import arrays
@@ -23,7 +23,7 @@ ROWS_MAX = 100_000
 _FAR = 1e12
 
 
-def within_reach(features: NDArray[np.float64]) -> NDArray[np.float64]:
+def within_reach(features: Floats) -> Floats:
     """Return features clipped to a range far wider than any standardised feature's.
 
     Slightly larger numbers would overflow single-precision models and score as NaN.
@@ -56,7 +56,7 @@ class Audited:
 
     models: int
     features: int
-    answer: Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
+    answer: Callable[[int, Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,7 @@ class ModelService(ModelServiceServicer):
         return asked
 
 
-def _receive(
-    header: array_pb2.ArrayHeader, requests: Iterator[model.PredictRequest], columns: int
-) -> NDArray[np.float64]:
+def _receive(header: array_pb2.ArrayHeader, requests: Iterator[model.PredictRequest], columns: int) -> Floats:
     shape = header.shape
     if len(shape) != 2 or shape[1] != columns or not 1 <= shape[0] <= ROWS_MAX:
         raise Refusal(error_pb2.REASON_FEATURES_SHAPE)

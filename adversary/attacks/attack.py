@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Answers = NDArray[np.float64]
+from fairwall.arrays import Bytes, Floats
+
+Answers = Floats
 """The answers of M models about the probes, shape (M, probes): scores in [0, 1], or labels 0 and 1."""
 
 Form = Literal["labels", "scores"]
@@ -40,9 +41,9 @@ class ShadowEvidence:
     seed : at least 0, seeds the attack's random draws.
     """
 
-    labels: NDArray[np.uint8]
-    group: NDArray[np.uint8]
-    bits: NDArray[np.uint8]
+    labels: Bytes
+    group: Bytes
+    bits: Bytes
     shadows: Answers
     seed: int = 0
 
@@ -61,8 +62,8 @@ class Guesses:
     scores : (V,), larger means that b = 1 is likelier; not comparable between attacks.
     """
 
-    bits: NDArray[np.uint8]
-    scores: NDArray[np.float64]
+    bits: Bytes
+    scores: Floats
 
 
 @dataclass(frozen=True)

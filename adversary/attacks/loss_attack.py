@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fairwall.arrays import Bytes, Floats
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,7 @@ class LossTestResult:
 
 
 def loss_test(
-    predict: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    features: NDArray[np.float64],
-    labels: NDArray[np.uint8],
-    disadvantaged_rows: int,
+    predict: Callable[[Floats], Floats], features: Floats, labels: Bytes, disadvantaged_rows: int
 ) -> LossTestResult:
     """Return a model's accuracies at the threshold 1/2 on a public sample of both groups, the disadvantaged first.
 

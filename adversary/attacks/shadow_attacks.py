@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adversary.attacks.attack import LEAST, Answers, Guesses, ShadowEvidence, decided, log_odds
+from fairwall.arrays import Bytes, Floats
 
 # Inverse strengths of the penalty, for answers scaled to mean squared norm 1.
 STRENGTHS = tuple(10.0**power for power in range(-2, 4))
@@ -38,7 +39,7 @@ def by_loss(evidence: ShadowEvidence, answers: Answers) -> Guesses:
     return _guess(_difference(_loss(evidence.shadows, evidence), evidence), evidence, _loss(answers, evidence))
 
 
-def threshold(values: NDArray[np.float64], bits: NDArray[np.uint8]) -> tuple[float, int]:
+def threshold(values: Floats, bits: Bytes) -> tuple[float, int]:
     """Return the threshold of values, (shadows,), and the sign, that best separate known bits, (shadows,).
 
     The criterion is balanced accuracy over the shadows. The threshold is midway between two neighbouring values, the
@@ -54,23 +55,23 @@ def threshold(values: NDArray[np.float64], bits: NDArray[np.uint8]) -> tuple[flo
     return float(cuts[best[(len(best) - 1) // 2]]), sign
 
 
-def _guess(shadows: NDArray[np.float64], evidence: ShadowEvidence, answers: NDArray[np.float64]) -> Guesses:
+def _guess(shadows: Floats, evidence: ShadowEvidence, answers: Floats) -> Guesses:
     cut, sign = threshold(shadows, evidence.bits)
     scores = sign * (_difference(answers, evidence) - cut)
     return Guesses((scores > 0).astype(np.uint8), scores)
 
 
-def _difference(values: NDArray[np.float64], evidence: ShadowEvidence) -> NDArray[np.float64]:
+def _difference(values: Floats, evidence: ShadowEvidence) -> Floats:
     """Return each model's mean value on the advantaged minus that on the disadvantaged, shape (models,)."""
     advantaged = evidence.group == 1
     return np.asarray(values[:, advantaged].mean(1) - values[:, ~advantaged].mean(1))
 
 
-def _right(answers: Answers, evidence: ShadowEvidence) -> NDArray[np.float64]:
+def _right(answers: Answers, evidence: ShadowEvidence) -> Floats:
     return np.asarray(decided(answers) == evidence.labels, dtype=np.float64)
 
 
-def _loss(answers: Answers, evidence: ShadowEvidence) -> NDArray[np.float64]:
+def _loss(answers: Answers, evidence: ShadowEvidence) -> Floats:
     of_truth = np.where(evidence.labels == 1, answers, 1 - answers)
     return np.asarray(-np.log(np.clip(of_truth, LEAST, 1)))
 
@@ -91,7 +92,7 @@ def votes(evidence: ShadowEvidence, answers: Answers) -> Guesses:
     return Guesses((nearer > 0.5).astype(np.uint8), nearer - 0.5)
 
 
-def _crossed(answers: Answers, shadows: Answers) -> NDArray[np.float64]:
+def _crossed(answers: Answers, shadows: Answers) -> Floats:
     """Return the mean cross-entropy of every shadow to every victim, shape (V, shadows)."""
     q = np.clip(shadows, LEAST, 1 - LEAST)
     return np.asarray(-(answers @ np.log(q).T + (1 - answers) @ np.log1p(-q).T) / answers.shape[1])
@@ -113,7 +114,7 @@ def by_logits(evidence: ShadowEvidence, answers: Answers) -> Guesses:
     return meta_classifier(evidence, *(np.clip(log_odds(of), -CUT, CUT) for of in (evidence.shadows, answers)))
 
 
-def meta_classifier(evidence: ShadowEvidence, known: NDArray[np.float64], victims: NDArray[np.float64]) -> Guesses:
+def meta_classifier(evidence: ShadowEvidence, known: Floats, victims: Floats) -> Guesses:
     """Guess the victims, (V, probes), by logistic regression on the shadows, (shadows, probes); the logit is the score.
 
     The shadows are far fewer than the probes. With an L2 penalty the weights lie in the span of the shadows' answers
@@ -137,9 +138,7 @@ def meta_classifier(evidence: ShadowEvidence, known: NDArray[np.float64], victim
     return Guesses((logits > 0).astype(np.uint8), logits)
 
 
-def _logits(
-    known: NDArray[np.float64], bits: NDArray[np.uint8], victims: NDArray[np.float64], seed: int
-) -> NDArray[np.float64]:
+def _logits(known: Floats, bits: Bytes, victims: Floats, seed: int) -> Floats:
     # Imported here: scikit-learn takes seconds to load.
     from sklearn.linear_model import LogisticRegression
 
@@ -162,7 +161,7 @@ def _logits(
     return np.asarray(fit(everyone, strength).decision_function(victims))
 
 
-def _folds(bits: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.intp]:
+def _folds(bits: Bytes, rng: np.random.Generator) -> NDArray[np.intp]:
     """Return the fold of each shadow, stratified by bit; a single fold where a bit has only one shadow."""
     folds = np.zeros(len(bits), np.intp)
     count = min(FOLDS, *np.bincount(bits, minlength=2).tolist())

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.answers.black_box import ModelScores
 from compliance.answers.charging import game_ledger, room_of
@@ -38,6 +37,7 @@ from compliance.noise.sampling import Noise, noise_for
 from compliance.records.engine import Tables
 from compliance.records.people import Records
 from compliance.records.rows import FileRows
+from fairwall.arrays import Floats
 from fairwall.laws.metrics.answer_precision import Precision, spacing, written_down
 from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES, Shares
 from fairwall.laws.metrics.metric import METRICS
@@ -102,7 +102,7 @@ class AuditCase:
     seed: bytes | None = field(default=None, repr=False)
     precision: Precision = "float64"
     developers: frozenset[str] | None = None
-    exact: dict[str, NDArray[np.float64]] | None = field(default=None, repr=False)
+    exact: dict[str, Floats] | None = field(default=None, repr=False)
     detector: Detector = field(default_factory=lambda: Detector(0), repr=False)
     models: ModelScores | None = None
     draws: DrawLog | None = field(default=None, repr=False)
@@ -138,7 +138,7 @@ class AuditCase:
         request_id: str,
         digest: bytes,
         metric: str,
-        predictions: NDArray[np.float64] | UnseenPredictions,
+        predictions: Floats | UnseenPredictions,
         epsilon: float,
         candidates: Candidates | None = None,
     ) -> LedgerEntry:
@@ -190,7 +190,7 @@ class AuditCase:
     def again(
         self,
         entry: LedgerEntry,
-        predictions: NDArray[np.float64],
+        predictions: Floats,
         epsilon: float,
         purchases: tuple[bytes, ...],
         candidates: Candidates | None = None,
@@ -238,15 +238,15 @@ class AuditCase:
         return Reply(answer, _encode(release.facts, self.bought_under))
 
     def _question(
-        self, metric: str, predictions: NDArray[np.float64] | UnseenPredictions, candidates: Candidates | None = None
+        self, metric: str, predictions: Floats | UnseenPredictions, candidates: Candidates | None = None
     ) -> BatchQuestion:
         if isinstance(predictions, UnseenPredictions):
             return SummedQuestion.of(metric, predictions, self.records)
         return BatchQuestion(metric, predictions, self.records, candidates=candidates)
 
     def probability_above(
-        self, entry: LedgerEntry, predictions: NDArray[np.float64] | UnseenPredictions, threshold: float
-    ) -> NDArray[np.float64]:
+        self, entry: LedgerEntry, predictions: Floats | UnseenPredictions, threshold: float
+    ) -> Floats:
         """Return P(the population's gap > threshold) for each model of a batch, see `compliance.intervals.interval`.
 
         Free and repeatable: a function of what is stored and of public numbers, among them the batch's predictions
@@ -255,7 +255,7 @@ class AuditCase:
         _, _, _, low, high = _numbers(entry)
         asked = entry.request
         question = self._question(asked.metric, predictions)
-        values: Iterable[NDArray[np.float64] | tuple[int, float]]
+        values: Iterable[Floats | tuple[int, float]]
         if isinstance(predictions, UnseenPredictions):
             values = [(question.people(), VARIANCE_MAX)] * len(low)
         else:
@@ -327,9 +327,9 @@ def game_case(
     )
 
 
-def values_of(entry: LedgerEntry) -> NDArray[np.float64]:
+def values_of(entry: LedgerEntry) -> Floats:
     """Return the answers of a batch, shape (models,)."""
-    values: NDArray[np.float64] = _numbers(entry)[0]
+    values: Floats = _numbers(entry)[0]
     return values
 
 
@@ -348,7 +348,7 @@ def _rounded(release: MechanismAnswer, precision: Precision) -> MechanismAnswer:
     if precision == "float64":
         return release
 
-    def rounded(end: NDArray[np.float64], side: float) -> NDArray[np.float64]:
+    def rounded(end: Floats, side: float) -> Floats:
         written = written_down(end, precision)
         return written + side * spacing(written, precision)
 
@@ -400,9 +400,7 @@ def search_of(entry: LedgerEntry) -> SearchPosterior | None:
     return SearchPosterior(entry.request.metric, head.candidates, draws)
 
 
-def _draws(
-    question: BatchQuestion, name: str, release: MechanismAnswer, generator: np.random.Generator
-) -> NDArray[np.float64]:
+def _draws(question: BatchQuestion, name: str, release: MechanismAnswer, generator: np.random.Generator) -> Floats:
     """Draw a batch's gaps jointly from their distribution given the release."""
     if release.joint is not None:
         return release.joint(DRAWS, generator)
@@ -410,9 +408,7 @@ def _draws(
     return draws_of_answers(question.metric, name, stratum, ends, DRAWS, generator)
 
 
-def _encode_answer(
-    release: MechanismAnswer, column: str, candidates: Candidates | None, draws: NDArray[np.float64] | None
-) -> bytes:
+def _encode_answer(release: MechanismAnswer, column: str, candidates: Candidates | None, draws: Floats | None) -> bytes:
     """Encode answers and interval ends; ends are cut to the metric's range only when they are read.
 
     The uncut ends give the width of the noise, which probabilities need.
@@ -442,7 +438,7 @@ def _head(entry: LedgerEntry) -> _Head:
     return _Head(begins, stored[2:begins].rstrip(b"\0").decode())
 
 
-def _numbers(entry: LedgerEntry) -> NDArray[np.float64]:
+def _numbers(entry: LedgerEntry) -> Floats:
     """Return answers and the ends of their intervals, guaranteed and likely, shape (5, m)."""
     stored, head = entry.reply.answer, _head(entry)
     if head.begins:
@@ -470,7 +466,7 @@ def _encode(facts: Facts, under: bytes = b"") -> bytes:
 
 def facts_of(purchases: tuple[bytes, ...], under: bytes = b"") -> Facts:
     """Return an account's facts about one protected column's values, in order of purchase: `Ledger.facts`."""
-    found: dict[str, NDArray[np.float64]] = {}
+    found: dict[str, Floats] = {}
     for facts in purchases:
         if b"\n" not in facts:  # an older format: these facts are bought again if needed
             continue

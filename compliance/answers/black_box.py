@@ -12,8 +12,8 @@ from typing import Protocol
 
 import grpc
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.developer.v1 import model_service_pb2 as model_service
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.rpc import arrays
@@ -25,7 +25,7 @@ from fairwall.wire.v1 import error_pb2
 class ModelScores(Protocol):
     """Models that can be queried about the test set: served by the developer, or uploaded."""
 
-    def scores(self, request_id: str, count: int, context: grpc.ServicerContext, /) -> NDArray[np.float64]:
+    def scores(self, request_id: str, count: int, context: grpc.ServicerContext, /) -> Floats:
         """Return each model's scores, shape (count, people), see `QueriedModels.scores`."""
 
 
@@ -38,9 +38,9 @@ class QueriedModels:
 
     service: ModelServiceStub = field(repr=False)
     deal_id: str
-    features: NDArray[np.float64] = field(repr=False)
+    features: Floats = field(repr=False)
 
-    def scores(self, request_id: str, count: int, context: grpc.ServicerContext) -> NDArray[np.float64]:
+    def scores(self, request_id: str, count: int, context: grpc.ServicerContext) -> Floats:
         """Query each model in turn; return scores, shape (count, people), whose values are not yet checked.
 
         Refusal at the first model that does not answer, or not with one number a person.
@@ -53,7 +53,7 @@ class QueriedModels:
             rows[model] = self._one(request_id, model, min(CALL_SECONDS, context.time_remaining()))
         return rows
 
-    def _one(self, request_id: str, model: int, seconds: float) -> NDArray[np.float64]:
+    def _one(self, request_id: str, model: int, seconds: float) -> Floats:
         try:
             response: model_service.PredictResponse = self.service.Predict(
                 self._parts(request_id, model), timeout=seconds

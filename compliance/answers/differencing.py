@@ -7,7 +7,8 @@ that were slightly retrained may be.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fairwall.arrays import Bools, Floats
 
 _BLOCK = 2**24
 """Most predictions compared at a time."""
@@ -27,10 +28,10 @@ class Detector:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._seen: NDArray[np.float64] | None = None
+        self._seen: Floats | None = None
         self.flagged: dict[str, int] = {}
 
-    def watch(self, request_id: str, models: NDArray[np.float64]) -> None:
+    def watch(self, request_id: str, models: Floats) -> None:
         """Record and check the next batch, shape (m, n)."""
         if self._most < 1:
             return
@@ -39,7 +40,7 @@ class Detector:
         self._seen = np.concatenate([earlier, models])
 
 
-def flagged(models: NDArray[np.float64], earlier: NDArray[np.float64], most: int) -> NDArray[np.bool_]:
+def flagged(models: Floats, earlier: Floats, most: int) -> Bools:
     """Return which models differ from an earlier model in 1 to `most` people, shape (m,).
 
     `models`: predictions of a batch, shape (m, n); each model is also compared with those before it. `earlier`:

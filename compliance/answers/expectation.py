@@ -21,12 +21,12 @@ from itertools import product
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.intervals.interval import within_range
 from compliance.mechanisms.mechanism import NO_FACTS, BatchQuestion, Mechanism, chosen, ends_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.choice.prediction import midpoint
 from fairwall.laws.mechanisms.calibration import metric_range
 from fairwall.laws.mechanisms.table import MECHANISM_LAWS
@@ -117,9 +117,7 @@ _About: TypeAlias = tuple[tuple[str, ...], str, tuple[int, int], int, Shares]
 """The audited metrics, the requested one, the numbers of people by label, the number of models, and the shares."""
 
 
-def _imagined(
-    mechanism: Mechanism, about: _About, world: int, epsilon: float, delta: float
-) -> tuple[NDArray[np.float64], ...]:
+def _imagined(mechanism: Mechanism, about: _About, world: int, epsilon: float, delta: float) -> tuple[Floats, ...]:
     """Return errors, half-widths, likely half-widths and distances from the midpoint, of answers in one world.
 
     Fewer people are simulated if errors can be scaled to all; the mechanism is chosen, and noise on gaps made, for all.
@@ -138,7 +136,7 @@ def _imagined(
     fewer = asked.queries
     answers = max(1, min(_ANSWERS // fewer, _DRAWN_MAX // (fewer * sum(few))))
     repeats = max(1, min(_REPEATS, _ANSWERS // fewer))
-    found = tuple(list[NDArray[np.float64]]() for _ in range(4))
+    found = tuple(list[Floats]() for _ in range(4))
     for share, draw in product(np.linspace(shares.low, shares.high, _SHARES), range(math.ceil(answers / _REPEATS))):
         generator = np.random.default_rng((_SEED, int(1000 * share), world, draw))
         question = _question(metrics, metric, few, fewer, share, shares.minimum_group, world, generator)
@@ -198,12 +196,12 @@ def _question(
     return BatchQuestion(metric, predictions, Records.imagined(labels, protected, metrics, minimum_group))
 
 
-def _groups(share: float, people: int, minimum_group: int) -> NDArray[np.uint8]:
+def _groups(share: float, people: int, minimum_group: int) -> Bytes:
     """Return a stratum's protected attributes; each group has its minimum, or half of too few people."""
     least = min(minimum_group, people // 2)
     fewest = min(max(round(share * people), least), people - least)
     return (np.arange(people) >= fewest).astype(np.uint8)
 
 
-def _median(values: NDArray[np.float64]) -> float:
+def _median(values: Floats) -> float:
     return float(np.median(values)) if not np.isnan(values).all() else math.nan

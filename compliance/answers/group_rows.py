@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.noise.sampling import Noise
+from fairwall.arrays import Bools, Bytes, Floats, Ints
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.groups.group_counts import noise_rate, strata_of
 from fairwall.laws.noise.row_noise import SCORE_REACH, Ball, row_rate
 
 
-def questions(
-    measures: Sequence[wire.Measure], labels: NDArray[np.uint8], predictions: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def questions(measures: Sequence[wire.Measure], labels: Bytes, predictions: Floats) -> tuple[Bools, Bools]:
     """Return (base, hits) for one model, shape (measures, people): who each measure reads, and who of these is a hit.
 
     No measure may be the mean score.
@@ -50,7 +49,7 @@ class RowPart:
     people. `row`, `offset`, `slope`: for each measure of each model: its sum is offset * row 0 + slope * this row.
     """
 
-    inside: NDArray[np.bool_]
+    inside: Bools
     looked: list[bool] = field(default_factory=list)
     steps: list[NDArray[np.int32]] = field(default_factory=list)
     reaches: list[int] = field(default_factory=list)
@@ -68,7 +67,7 @@ class RowPart:
         """Number of people in this part."""
         return len(self.steps[0])
 
-    def add(self, values: NDArray[np.float64], *, looks: bool) -> None:
+    def add(self, values: Floats, *, looks: bool) -> None:
         """Add a measure of a model by its value for each person; `looks` if it reads this part."""
         row, offset, slope = (0, 0.0, 0.0) if not looks else self._told(values[self.inside])
         self.looked.append(looks)
@@ -76,7 +75,7 @@ class RowPart:
         self.offset.append(offset)
         self.slope.append(slope)
 
-    def _told(self, values: NDArray[np.float64]) -> tuple[int, float, float]:
+    def _told(self, values: Floats) -> tuple[int, float, float]:
         least, most = float(values.min()), float(values.max())
         if least == most:
             return 0, least, 0.0
@@ -93,15 +92,13 @@ class RowPart:
             self.reaches.append(reach)
         return place, middle, sign * half / reach
 
-    def counted(self, cell: NDArray[np.intp], groups: int) -> NDArray[np.int64]:
+    def counted(self, cell: NDArray[np.intp], groups: int) -> Ints:
         """Return each row's sums by group, shape (rows, groups): secret."""
         own = cell[self.inside]
         return np.array([np.bincount(own, row, groups) for row in self.steps], np.int64)
 
 
-def parts_of(
-    measures: Sequence[wire.Measure], labels: NDArray[np.uint8], predictions: NDArray[np.float64]
-) -> list[RowPart]:
+def parts_of(measures: Sequence[wire.Measure], labels: Bytes, predictions: Floats) -> list[RowPart]:
     """Split people by the measures that read them, and return each part with its rows; at least one measure."""
     parts: list[RowPart] = []
     for model in predictions:
@@ -115,9 +112,7 @@ def parts_of(
     return parts
 
 
-def _values(
-    measures: Sequence[wire.Measure], labels: NDArray[np.uint8], predictions: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _values(measures: Sequence[wire.Measure], labels: Bytes, predictions: Floats) -> tuple[Bools, Floats]:
     """Return who each measure reads, and its value for each person, shape (measures, people)."""
     counted = [each for each in measures if each != wire.MEASURE_MEAN_SCORE]
     base, values = np.ones((2, len(measures), len(labels)))
@@ -127,7 +122,7 @@ def _values(
     return base == 1, values
 
 
-def balanced_noise(noise: Noise, rate: float, rows: int, groups: int) -> NDArray[np.int64]:
+def balanced_noise(noise: Noise, rate: float, rows: int, groups: int) -> Ints:
     """Draw integer noise of shape (rows, groups) whose rows sum to 0, exactly by its distribution.
 
     All numbers of a row but the last are Laplace noise, and the last makes the sum 0; the row is kept with probability
@@ -148,7 +143,7 @@ def balanced_noise(noise: Noise, rate: float, rows: int, groups: int) -> NDArray
     return drawn
 
 
-def ball_noise(noise: Noise, ball: Ball, times: int = 1) -> NDArray[np.int64]:
+def ball_noise(noise: Noise, ball: Ball, times: int = 1) -> Ints:
     """Draw a ball's noise `times` times, shape (times, rows, groups).
 
     The number of repeated draws depends on the ball, which is public, and on the draws.
@@ -163,7 +158,7 @@ def ball_noise(noise: Noise, ball: Ball, times: int = 1) -> NDArray[np.int64]:
     return drawn
 
 
-def _sizes(noise: Noise, ball: Ball, times: int) -> NDArray[np.int64]:
+def _sizes(noise: Noise, ball: Ball, times: int) -> Ints:
     """Draw T, the size of the ball, `times` times."""
     drawn = np.full(times, -1)
     while (missing := np.flatnonzero(drawn < 0)).size:
@@ -175,7 +170,7 @@ def _sizes(noise: Noise, ball: Ball, times: int) -> NDArray[np.int64]:
     return drawn
 
 
-def _rows(noise: Noise, limit: int, rows: int, groups: int) -> NDArray[np.int64]:
+def _rows(noise: Noise, limit: int, rows: int, groups: int) -> Ints:
     """Draw rows that sum to 0 uniformly from all whose half l1 norm is at most `limit`."""
     rate = noise_rate(row_rate(limit, groups))
     drawn = np.zeros((rows, groups), np.int64)

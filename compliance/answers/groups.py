@@ -23,6 +23,7 @@ from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.noise.sampling import Noise, noise_for
 from compliance.records.groups import Grouped
 from compliance.records.rows import FileRows
+from fairwall.arrays import Bools, Floats, Ints
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.groups.group_counts import (
     DRAWN_MAX,
@@ -97,12 +98,7 @@ class GroupCase:
         return self.case.ledger.standing(self.case.dataset).spent
 
     def answer(
-        self,
-        developer: str,
-        request_id: str,
-        digest: bytes,
-        header: wire.ByGroupHeader,
-        predictions: NDArray[np.float64],
+        self, developer: str, request_id: str, digest: bytes, header: wire.ByGroupHeader, predictions: Floats
     ) -> LedgerEntry:
         """Charge a request and count, or return the stored answer of the same request.
 
@@ -136,7 +132,7 @@ class GroupCase:
 def released(
     people: Grouped,
     header: wire.ByGroupHeader,
-    predictions: NDArray[np.float64],
+    predictions: Floats,
     noise: Noise,
     limit: Limit = NO_LIMIT,
     *,
@@ -255,7 +251,7 @@ class _Balls:
 
 
 def _balls(
-    people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np.float64], groups: int, limit: Limit
+    people: Grouped, header: wire.ByGroupHeader, predictions: Floats, groups: int, limit: Limit
 ) -> _Balls | None:
     """Return the answer by rows; None without noise, if drawing is slow, and for decisions of one model alone.
 
@@ -299,7 +295,7 @@ def _within(revealed: Callable[[float], float], epsilon: float, limit: Limit) ->
     return low
 
 
-def _tables(people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np.float64], limit: Limit) -> _Tables:
+def _tables(people: Grouped, header: wire.ByGroupHeader, predictions: Floats, limit: Limit) -> _Tables:
     """Choose, by public numbers alone, the models that share a table, and the epsilon of the noise.
 
     Tables have their share of epsilon, and sums of scores the rest. Models do not share a table that reveals more than
@@ -329,14 +325,14 @@ def _tables(people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np
     return replace(found, epsilon=spent)
 
 
-def _strata(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> tuple[int, float]:
+def _strata(people: Grouped, measures: Sequence[wire.Measure], predictions: Floats) -> tuple[int, float]:
     """Return the number of strata of these models' table, and the mean number that a measure reads."""
     asked = _asked(people, measures, predictions)
     answers, _ = strata_of(asked)
     return len(answers), float(answers[:, : len(asked) // 2].sum(axis=0).mean()) if len(asked) else 1.0
 
 
-def _asked(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _asked(people: Grouped, measures: Sequence[wire.Measure], predictions: Floats) -> Bools:
     """Stack all models' questions, shape (2 * models * measures, people): who is read, then who is a hit."""
     pairs = [questions(measures, people.labels, row) for row in predictions]
     return np.concatenate([base for base, _ in pairs] + [hits for _, hits in pairs])
@@ -345,7 +341,7 @@ def _asked(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArr
 def _table(
     people: Grouped,
     measures: Sequence[wire.Measure],
-    predictions: NDArray[np.float64],
+    predictions: Floats,
     models: list[int],
     by: tuple[NDArray[np.intp], int],
     rate: float,
@@ -360,7 +356,7 @@ def _table(
 def _probable(
     people: Grouped,
     measures: Sequence[wire.Measure],
-    predictions: NDArray[np.float64],
+    predictions: Floats,
     models: list[int],
     by: tuple[str, ...],
     rate: float,
@@ -375,8 +371,8 @@ def _probable(
 
 
 def _parted(
-    people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64], groups: int
-) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    people: Grouped, measures: Sequence[wire.Measure], predictions: Floats, groups: int
+) -> tuple[Bools, NDArray[np.intp]]:
     """Split people into strata as `strata_of`; Refusal if a response cannot hold all their groups."""
     answers, stratum = strata_of(_asked(people, measures, predictions))
     if answers.size > NUMBERS_MAX or len(answers) * groups > NUMBERS_MAX:
@@ -384,18 +380,16 @@ def _parted(
     return answers, stratum
 
 
-def _noisy(counts: NDArray[np.int64], rate: float, noise: Noise) -> array_pb2.Array:
+def _noisy(counts: Ints, rate: float, noise: Noise) -> array_pb2.Array:
     return arrays.to_message((counts + balanced_noise(noise, rate, *counts.shape)).astype(np.float64))
 
 
-def _told(models: list[int], answers: NDArray[np.bool_], rate: float, **counts: array_pb2.Array) -> wire.GroupTable:
+def _told(models: list[int], answers: Bools, rate: float, **counts: array_pb2.Array) -> wire.GroupTable:
     base, hits = map(arrays.to_message, np.split(answers.T.astype(np.uint8), 2))
     return wire.GroupTable(models=models, base=base, hits=hits, rate=rate, **counts)
 
 
-def _sums(
-    predictions: NDArray[np.float64], by: tuple[NDArray[np.intp], int], rate: float, noise: Noise
-) -> wire.GroupSums:
+def _sums(predictions: Floats, by: tuple[NDArray[np.intp], int], rate: float, noise: Noise) -> wire.GroupSums:
     cell, groups = by
     centred = predictions - 0.5
     if math.isinf(rate):

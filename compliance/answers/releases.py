@@ -22,6 +22,7 @@ from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.mechanisms.local_protocols import PROTOCOLS, seeded, system
 from compliance.noise.sampling import request_key
 from compliance.records.people import Records
+from fairwall.arrays import Bytes, Floats
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceServicer
 from fairwall.laws.local import CLEAN, LocalPrivacyError
@@ -66,7 +67,7 @@ class AttributeRelease:
     dataset: str
     protocol: str
     columns: Sequence[SanitisedColumn]
-    values: NDArray[np.uint8] = field(repr=False)
+    values: Bytes = field(repr=False)
     ledger: Ledger = field(repr=False)
     seed: bytes | None = field(repr=False)
     epsilon_min: float = EPSILON_MIN
@@ -116,17 +117,12 @@ class AttributeRelease:
         ]
         return np.concatenate(parts, axis=1)
 
-    def _by_column(self) -> Iterator[tuple[SanitisedColumn, NDArray[np.uint8]]]:
+    def _by_column(self) -> Iterator[tuple[SanitisedColumn, Bytes]]:
         return zip(self.columns, self.values.T, strict=True)
 
 
 def game_release(
-    dataset: str,
-    protocol: str,
-    columns: Sequence[SanitisedColumn],
-    values: NDArray[np.uint8],
-    epsilon: float,
-    seed: bytes | None,
+    dataset: str, protocol: str, columns: Sequence[SanitisedColumn], values: Bytes, epsilon: float, seed: bytes | None
 ) -> AttributeRelease:
     """Open a game's release with a budget of epsilon, in a ledger in memory."""
     ledger = game_ledger(dataset, Neighbours.ATTRIBUTES, Budget(epsilon))
@@ -143,9 +139,9 @@ class HandedModel:
 
     def __init__(
         self,
-        labels: NDArray[np.uint8],
+        labels: Bytes,
         features: NDArray[np.integer],
-        sensitive: NDArray[np.uint8],
+        sensitive: Bytes,
         columns: Sequence[SanitisedColumn],
         sizes: Sequence[int],
     ) -> None:
@@ -191,7 +187,7 @@ class HandedModel:
         parts = [records.group_sums(metric, self.decisions[np.newaxis].astype(np.float64))[0] for metric in RATED]
         return tuple(float(one) for part in parts for one in (part.sum1[0] / part.n1, part.sum0[0] / part.n0))
 
-    def scores(self, _request_id: str, count: int, _context: grpc.ServicerContext) -> NDArray[np.float64]:
+    def scores(self, _request_id: str, count: int, _context: grpc.ServicerContext) -> Floats:
         """Return the model's decisions about the test set, shape (1, people).
 
         Refusal before the model is handed over, or for more than one model.

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from fairwall.arrays import Floats
+
 HEAD = struct.Struct("<QQQdd?")
 """Header of an incoming batch: people, features, models, seconds, bytes of memory, whether scores are cut at one half.
 
@@ -229,7 +231,7 @@ def _score(head: bytes, features: bytes, models: list[bytes], write: Callable[[b
             write(bytes(8 * people))
 
 
-_Run: TypeAlias = "Callable[..., NDArray[np.float64]]"
+_Run: TypeAlias = "Callable[..., Floats]"
 """Returns the scores of rows, given whether rows are made up and whether scores are cut at one half."""
 
 
@@ -256,7 +258,7 @@ def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
         raise _UnfitModel(SHAPE)
     kind, given, told = kinds[inputs[0].type], inputs[0].name, session.get_outputs()[-1].name
 
-    def once(rows: NDArray[np.float64], order: NDArray[np.intp], step: int) -> NDArray[np.float64]:
+    def once(rows: Floats, order: NDArray[np.intp], step: int) -> Floats:
         """Score rows `step` at a time: each row's score, and NaN for the rows of a chunk that fails."""
         found = np.empty(len(rows))
         for start in range(0, len(order), step):
@@ -273,7 +275,7 @@ def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
         # Scores are clipped to [0, 1], and NaN becomes 0: a refusal would reveal something of the rows.
         return np.clip(found, 0.0, 1.0)
 
-    def run(rows: NDArray[np.float64], *, is_made_up: bool, binary: bool) -> NDArray[np.float64]:
+    def run(rows: Floats, *, is_made_up: bool, binary: bool) -> Floats:
         failures.clear()
         draw, step = np.random.default_rng(), min(max(math.isqrt(len(rows)), 1), _ROWS)
         one, other = (once(rows, draw.permutation(len(rows)), step) for _ in range(2))
@@ -297,7 +299,7 @@ def _why(error: Exception) -> int:
     return SLOW if re.search("alloc|exceeds the supported maximum", str(error), re.IGNORECASE) else MALFORMED
 
 
-def _one_a_row(scores: Any, rows: int) -> NDArray[np.float64]:
+def _one_a_row(scores: Any, rows: int) -> Floats:
     """Return one number a row, the last of two: the probability of 1."""
     import numpy as np
 

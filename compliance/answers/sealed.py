@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.answers import scorer
+from fairwall.arrays import Bools, Floats
 from fairwall.errors import UserError
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
@@ -77,14 +77,14 @@ class ScorerProcess:
 
     def scores(
         self,
-        features: NDArray[np.float64],
+        features: Floats,
         models: Sequence[bytes],
         seconds: float,
         *,
         binary: bool = False,
         developer: str = "",
         goes_on: Callable[[], bool] = lambda: True,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return each model's scores in [0, 1], shape (models, people); 0 where a model fails on these rows only.
 
         Refusal for the first unfit model; MODEL_UNAVAILABLE once a process is gone, or the call has ended.
@@ -222,7 +222,7 @@ class SealedModels:
     """
 
     names: tuple[str, ...]
-    features: NDArray[np.float64] = field(repr=False)
+    features: Floats = field(repr=False)
     bytes_max: int
     seconds: float
     scorer: ScorerProcess = field(repr=False)
@@ -234,7 +234,7 @@ class SealedModels:
 
     def scores(
         self, models: Sequence[bytes], *, binary: bool, developer: str, goes_on: Callable[[], bool]
-    ) -> NDArray[np.float64] | NDArray[np.bool_]:
+    ) -> Floats | Bools:
         """Return each row's score by each model, shape (models, people); decisions at one half if `binary`."""
         found = self.scorer.scores(
             self.features, models, self.seconds, binary=binary, developer=developer, goes_on=goes_on

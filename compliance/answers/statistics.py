@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 import grpc
 import numpy as np
 from blake3 import blake3
-from numpy.typing import NDArray
 
 from compliance.answers.audit_service import check_request_id, developer_of, explained
 from compliance.answers.charging import game_ledger
@@ -26,6 +25,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, LossKind, Neighbours, Rule
 from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, noise_for, step_for
+from fairwall.arrays import Bytes, Floats
 from fairwall.compliance.v1 import statistics_service_pb2 as wire
 from fairwall.compliance.v1.statistics_service_pb2_grpc import StatisticsServiceServicer
 from fairwall.laws.noise.gaussian import gaussian_epsilon
@@ -49,7 +49,7 @@ class Cohort:
     """
 
     dataset: str
-    protected: NDArray[np.uint8] = field(repr=False)
+    protected: Bytes = field(repr=False)
     ledger: Ledger = field(repr=False)
     delta: float
     seed: bytes | None = field(repr=False)
@@ -59,9 +59,7 @@ class Cohort:
         """Epsilon spent of the budget."""
         return self.ledger.standing(self.dataset).spent
 
-    def answer(
-        self, developer: str, request_id: str, digest: bytes, rows: NDArray[np.float64], multiplier: float
-    ) -> LedgerEntry:
+    def answer(self, developer: str, request_id: str, digest: bytes, rows: Floats, multiplier: float) -> LedgerEntry:
         """Charge sums and draw them, or return the stored ones of the same request: they are never drawn twice.
 
         Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`.
@@ -82,17 +80,17 @@ class Cohort:
         """Return the loss of sums with noise of `multiplier` sensitivities, in epsilon at the budget's delta."""
         return Loss(gaussian_epsilon(multiplier, self.delta), self.delta, LossKind.GAUSSIAN, multiplier)
 
-    def sums(self, entry: LedgerEntry) -> NDArray[np.float64]:
+    def sums(self, entry: LedgerEntry) -> Floats:
         """Return the released sums, shape (2, width + 1)."""
         return np.frombuffer(entry.reply.answer, np.float64).reshape(2, -1)
 
-    def exact(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def exact(self, rows: Floats) -> Floats:
         """Return the sums without noise, shape (2, width + 1)."""
         # Contiguous columns are summed pairwise by numpy, with an error far below the grid's step (`step_for`).
         ones = np.column_stack([rows, np.ones(len(rows))])
         return np.stack([np.ascontiguousarray(ones[self.protected == group].T).sum(axis=1) for group in (0, 1)])
 
-    def summed(self, request_id: str, rows: NDArray[np.float64], multiplier: float) -> NDArray[np.float64]:
+    def summed(self, request_id: str, rows: Floats, multiplier: float) -> Floats:
         """Return noisy sums; with a seed, the noise is a function of the seed and the request alone.
 
         `rows`: shape (people, width), each of norm 1 at most. `multiplier`: the noise's standard deviation over
@@ -106,7 +104,7 @@ class Cohort:
         return noise.gaussian(exact.reshape(-1), sigma, step).reshape(exact.shape)
 
 
-def game_cohort(dataset: str, protected: NDArray[np.uint8], epsilon: float, delta: float, seed: bytes | None) -> Cohort:
+def game_cohort(dataset: str, protected: Bytes, epsilon: float, delta: float, seed: bytes | None) -> Cohort:
     """Open a game's cohort with a budget of (epsilon, delta), in a ledger in memory."""
     ledger = game_ledger(dataset, Neighbours.A_FLIP, Budget(epsilon, delta, Rule.TIGHT))
     return Cohort(dataset, protected, ledger, delta, seed)
@@ -154,9 +152,7 @@ class StatisticsService(StatisticsServiceServicer):
         )
 
 
-def _receive(
-    header: array_pb2.ArrayHeader, requests: Iterator[wire.SumByGroupRequest], people: int
-) -> NDArray[np.float64]:
+def _receive(header: array_pb2.ArrayHeader, requests: Iterator[wire.SumByGroupRequest], people: int) -> Floats:
     shape = tuple(header.shape)
     if len(shape) != 2 or shape[0] != people or not 1 <= shape[1] <= WIDTH_MAX:
         raise Refusal(error_pb2.REASON_FEATURES_SHAPE)
@@ -168,7 +164,7 @@ def _receive(
     return bounded(rows.astype(np.float64, copy=False))
 
 
-def bounded(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def bounded(rows: Floats) -> Floats:
     """Return the rows, scaled to norm 1 if rounding made them longer; Refusal ``ROWS_TOO_LONG`` for longer rows."""
     with np.errstate(over="ignore"):  # an infinite norm is too long
         lengths = np.sqrt(np.square(rows).sum(axis=1))

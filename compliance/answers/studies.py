@@ -13,6 +13,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
 from compliance.ledger.entries import LedgerEntry, Reply, Request
 from compliance.noise.sampling import noise_for
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.privacy.amounts import least_scale
 
 
@@ -37,7 +38,7 @@ class Study:
 
     dataset: str
     cells: NDArray[np.intp] = field(repr=False)
-    answers: NDArray[np.uint8] = field(repr=False)
+    answers: Bytes = field(repr=False)
     width: int
     records: bool
     ledger: Ledger = field(repr=False)
@@ -63,12 +64,12 @@ class Study:
         """Return the loss of a table bought for `epsilon`: infinite for records."""
         return Loss(math.inf if self.records else epsilon)
 
-    def table(self, entry: LedgerEntry) -> NDArray[np.float64]:
+    def table(self, entry: LedgerEntry) -> Floats:
         """Return what was released: shape (cells,), or (people, 2) for records."""
         stored = np.frombuffer(entry.reply.answer, np.float64)
         return stored.reshape(-1, 2) if self.records else stored
 
-    def tabulated(self, request_id: str, epsilon: float) -> NDArray[np.float64]:
+    def tabulated(self, request_id: str, epsilon: float) -> Floats:
         """Draw a table: with a seed, a function of the seed and the request alone."""
         if self.records:
             return np.column_stack([self.cells, self.answers]).astype(np.float64)
@@ -79,7 +80,7 @@ class Study:
 def game_study(
     dataset: str,
     cells: NDArray[np.intp],
-    answers: NDArray[np.uint8],
+    answers: Bytes,
     width: int,
     epsilon: float,
     seed: bytes | None,

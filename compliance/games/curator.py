@@ -37,6 +37,7 @@ from compliance.mechanisms.mechanism import BatchQuestion, Facts, MechanismAnswe
 from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.noise.sampling import Noise, committed_noise
 from compliance.records.people import Records
+from fairwall.arrays import Bytes, Floats, Ints
 from fairwall.game.v1 import curator_service_pb2 as wire
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.curator_service_pb2_grpc import CuratorServiceStub
@@ -47,7 +48,7 @@ from fairwall.rpc.turns import generator
 from fairwall.wire.metrics import name_of
 
 
-def picked(records: Records, rows: int, passes: float | None, rng: np.random.Generator) -> NDArray[np.float64]:
+def picked(records: Records, rows: int, passes: float | None, rng: np.random.Generator) -> Floats:
     """Return the numbers, from 0, of `rows` rows drawn without replacement; empty for 0.
 
     ValueError if no such sample of these rows exists.
@@ -64,7 +65,7 @@ def picked(records: Records, rows: int, passes: float | None, rng: np.random.Gen
     return rng.permutation(np.concatenate(drawn)).astype(np.float64)
 
 
-def nearest(draw: Callable[[], NDArray[np.float64]], rows: NDArray[np.float64], draws: int) -> NDArray[np.float64]:
+def nearest(draw: Callable[[], Floats], rows: Floats, draws: int) -> Floats:
     """Return, of `draws` samples, the one nearest to all rows by the energy distance.
 
     `draw`: draws a sample: the numbers of its rows. `rows`: known values of each row, shape (rows, columns); columns
@@ -78,14 +79,14 @@ def nearest(draw: Callable[[], NDArray[np.float64]], rows: NDArray[np.float64], 
     parts = np.array_split(scaled, 1 + len(rows) // 500)
     from_all = np.concatenate([cdist(part, scaled).mean(axis=1) for part in parts])
 
-    def distance(sample: NDArray[np.float64]) -> float:
+    def distance(sample: Floats) -> float:
         chosen = sample.astype(np.intp)
         return float(2 * from_all[chosen].mean() - 2 * pdist(scaled[chosen]).sum() / len(chosen) ** 2)
 
     return min((draw() for _ in range(draws)), key=distance)
 
 
-def cells(there: NDArray[np.int64], rows: int, passes: float) -> NDArray[np.int64]:
+def cells(there: Ints, rows: int, passes: float) -> Ints:
     """Return the number of rows of each cell in the nearest sample that passes.
 
     ``there`` has the numbers of all rows, shape (4,): disadvantaged with label 0 and 1, then advantaged. ValueError if
@@ -106,7 +107,7 @@ def cells(there: NDArray[np.int64], rows: int, passes: float) -> NDArray[np.int6
     return np.array([n0 - x0[best], x0[best], n1 - x1[best], x1[best]])
 
 
-def _divergence(hits: NDArray[np.int64], of: int, rate: float) -> NDArray[np.float64]:
+def _divergence(hits: Ints, of: int, rate: float) -> Floats:
     """Return n KL(x/n, rate) for each number of hits."""
     from scipy.special import rel_entr
 
@@ -162,9 +163,7 @@ def _relabelled(inputs: CheatInputs) -> MechanismAnswer:
     return inputs.likewise(_asked_of(inputs, records.labels, protected, everybody), inputs.epsilon)
 
 
-def _asked_of(
-    inputs: CheatInputs, labels: NDArray[np.uint8], protected: NDArray[np.uint8], kept: NDArray[np.intp]
-) -> BatchQuestion:
+def _asked_of(inputs: CheatInputs, labels: Bytes, protected: Bytes, kept: NDArray[np.intp]) -> BatchQuestion:
     asked, records = inputs.question, inputs.question.records
     others = Records.imagined(labels, protected, records.metrics, records.minimum_group)
     return BatchQuestion(asked.metric, asked.predictions[:, kept], others)
@@ -216,10 +215,10 @@ class Curator:
     case: AuditCase
     seed: bytes
     salt_key: bytes
-    draw_sample: Callable[[], NDArray[np.float64]]
+    draw_sample: Callable[[], Floats]
 
     @cached_property
-    def sample(self) -> NDArray[np.float64]:
+    def sample(self) -> Floats:
         """The sample of rows shown, by row number: drawn at first use."""
         return self.draw_sample()
 

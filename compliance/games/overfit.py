@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import grpc
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.answers.accounts import Accounts
 from compliance.answers.audits import AuditCase
 from compliance.games.audits import open_case, report_of
 from compliance.games.trial import Around, Cards, OpenTrial
+from fairwall.arrays import Floats
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.privacy.amounts import part_of, total
 from fairwall.learning.sealed import sealed_decisions
@@ -26,9 +26,9 @@ class SealedGame:
     """Sealed models, scored by compliance on rows, shape (people, d), that the developer never sees."""
 
     key: bytes
-    features: NDArray[np.float64] = field(repr=False)
+    features: Floats = field(repr=False)
 
-    def scores(self, _request_id: str, count: int, _context: grpc.ServicerContext | None) -> NDArray[np.float64]:
+    def scores(self, _request_id: str, count: int, _context: grpc.ServicerContext | None) -> Floats:
         """Return decisions of the first `count` models, shape (count, people)."""
         return sealed_decisions(self.key, self.features, count).astype(np.float64)
 

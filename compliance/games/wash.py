@@ -12,6 +12,7 @@ from compliance.answers.accounts import Accounts
 from compliance.answers.differencing import Detector
 from compliance.games.audits import open_case, report_of
 from compliance.games.trial import Around, Cards, OpenTrial
+from fairwall.arrays import Bytes, Floats
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1 import wash_service_pb2 as wire
 from fairwall.game.v1.wash_service_pb2_grpc import WashServiceStub
@@ -25,15 +26,15 @@ from fairwall.wire.queries import AUDITED
 class _Kept(Detector):
     """A detector that keeps the decisions of the audited model, shape (people,); None before the audit."""
 
-    decisions: NDArray[np.uint8] | None = None
+    decisions: Bytes | None = None
 
-    def watch(self, request_id: str, models: NDArray[np.float64]) -> None:
+    def watch(self, request_id: str, models: Floats) -> None:
         super().watch(request_id, models)
         if request_id == AUDITED:
             self.decisions = decided(models[0])
 
 
-def decided(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
+def decided(scores: Floats) -> Bytes:
     """Return scores as decisions, whatever their shape."""
     return (scores >= 0.5).astype(np.uint8)
 
@@ -47,7 +48,7 @@ class WashVerdict:
     accused: bool
 
 
-def judge(audited: NDArray[np.uint8] | None, deal: wire.SightingDeal, seen: NDArray[Any]) -> WashVerdict:
+def judge(audited: Bytes | None, deal: wire.SightingDeal, seen: NDArray[Any]) -> WashVerdict:
     """Return the verdict from the audited decisions, the sightings and the commitment.
 
     Without an audit a required commitment counts as broken.

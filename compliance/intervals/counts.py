@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import BEYOND, LAST_BITS, Reach, StratumPart, gaps_of_part, gaps_of_parts
 from compliance.intervals.reach import Additive, Noises, Size, of_common, of_draws, of_sums
+from fairwall.arrays import Floats
 from fairwall.laws.metrics.metric import Metric
 from fairwall.laws.noise.linf_ball import CubeNoise
 from fairwall.laws.noise.quantiles import LEVEL
@@ -25,7 +25,7 @@ class Common:
     """
 
     law: CubeNoise
-    weights: NDArray[np.float64]
+    weights: Floats
     apart: bool = False
 
     def split(self, parts: int) -> list[Common]:
@@ -48,12 +48,12 @@ class CentredSums:
     """
 
     n: int
-    totals: NDArray[np.float64]
-    sums: NDArray[np.float64]
-    centres: NDArray[np.float64]
-    units: NDArray[np.float64]
+    totals: Floats
+    sums: Floats
+    centres: Floats
+    units: Floats
     law: Additive
-    rounded: NDArray[np.float64]
+    rounded: Floats
     possible: Ends
     common: Common | None = None
 
@@ -65,7 +65,7 @@ class CentredSums:
         return Noises(self.law, self.common.law, len(self.weights), self.common.apart)
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """The weights of common noise in each sum, shape (r, m)."""
         return np.empty((0, len(self.sums))) if self.common is None else self.common.weights.T
 
@@ -103,7 +103,7 @@ def _of_precision(size: Size, hits: CentredSums, positives: CentredSums) -> Ends
     told = (first > 0.5) & (last < positives.totals - 0.5)
     total, at, first, last = (np.where(told, of, 1.0) for of in (positives.totals, at, first, last))
 
-    def sums(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    def sums(least: Floats, most: Floats, level: float) -> Floats:
         found = []
         for slope in (least, most):
             weights = np.vstack([
@@ -120,14 +120,14 @@ def _of_precision(size: Size, hits: CentredSums, positives: CentredSums) -> Ends
 
 
 def possible_gaps(
-    metric: Metric, n: int, totals: NDArray[np.float64], sizes: NDArray[np.float64], sums: Ends
+    metric: Metric, n: int, totals: Floats, sizes: Floats, sums: Ends
 ) -> Ends:  # fmt: skip
     """Return the least and the largest gap, or ratio, of one part that people of these values can have.
 
     `n`, `totals`: the people in the stratum, and the totals of their values, shape (m,). `sizes`: the possible N0,
     ascending. `sums`: least and most sums of N0 people, see `possible_sums`.
     """
-    ends = list[NDArray[np.float64]]()
+    ends = list[Floats]()
     for sum0 in sums:
         # The order of addition may cost the last bits, and what is left of a total be below 0.
         mean0, mean1 = sum0 / sizes, np.maximum(totals[:, np.newaxis] - sum0, 0.0) / (n - sizes)

@@ -57,8 +57,8 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.choice.posterior import SHARE, NoisyObservations, posterior
 from fairwall.laws.choice.public_batch import Stratum
 from fairwall.laws.mechanisms.calibration import metric_range
@@ -81,24 +81,24 @@ _POINTS = 300
 VARIANCE_MAX = 0.25
 """The largest variance that numbers in [0, 1] can have."""
 
-Ends: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+Ends: TypeAlias = tuple[Floats, Floats]
 """The low and the high ends of many intervals, shape (m,) each."""
 
 
-def within_range(low: NDArray[np.float64], high: NDArray[np.float64], metric: str) -> Ends:
+def within_range(low: Floats, high: Floats, metric: str) -> Ends:
     """Return intervals cut to the metric's range; NaN stays NaN."""
     ends = metric_range(metric)
     return np.clip(low, *ends), np.clip(high, *ends)
 
 
 def probabilities_above(
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    values: Iterable[NDArray[np.float64] | tuple[int, float]],
+    low: Floats,
+    high: Floats,
+    values: Iterable[Floats | tuple[int, float]],
     metric: str,
     threshold: float,
     mechanism: str,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return P(the population's gap > threshold) for answers with these intervals, shape (m,).
 
     NaN without an interval, or where the gap is not a difference of two means: its sampling error then depends on more
@@ -132,7 +132,7 @@ def probabilities_above(
     )
 
 
-def sampling_deviations(values: NDArray[np.float64] | tuple[int, float]) -> NDArray[np.float64]:
+def sampling_deviations(values: Floats | tuple[int, float]) -> Floats:
     """Return possible standard deviations of a test set's gap around the population's, for equally likely group shares.
 
     ValueError without people.
@@ -146,14 +146,14 @@ def sampling_deviations(values: NDArray[np.float64] | tuple[int, float]) -> NDAr
     variance = (people * variance + VARIANCE_MAX) / (people + 1)
     low, high = DEFAULT_SHARES.low, DEFAULT_SHARES.high
     shares = low + (high - low) * (np.arange(_SHARES) + 0.5) / _SHARES
-    deviations: NDArray[np.float64] = np.sqrt(variance / (people * shares * (1 - shares)))
+    deviations: Floats = np.sqrt(variance / (people * shares * (1 - shares)))
     return deviations
 
 
 def probability_above(
     answer: float,
     law: NoiseDistribution,
-    sampling: NDArray[np.float64],
+    sampling: Floats,
     threshold: float,
     *,
     absolute: bool = False,
@@ -199,7 +199,7 @@ def probability_above(
 
 def _seen(
     answer: float, law: NoiseDistribution, least: float, turns: tuple[float, ...], sigma: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Return gaps of a test set in [least, 1], and the weight of the answer's likelihood around each."""
     likeliest = min(max(answer, least), 1.0)
     if not law.scale:
@@ -212,13 +212,13 @@ def _seen(
     logs = law.log_density(answer - gaps)
     widths = np.gradient(gaps)
     widths[[0, -1]] /= 2
-    weights: NDArray[np.float64] = np.exp(logs - logs.max()) * widths
+    weights: Floats = np.exp(logs - logs.max()) * widths
     return gaps, weights
 
 
 def draws_of_answers(
     metric: str, mechanism: str, stratum: Stratum, ends: Ends, count: int, generator: np.random.Generator
-) -> NDArray[np.float64]:
+) -> Floats:
     """Draw gaps jointly, shape (count, m), by intervals of each that hold whatever the attributes.
 
     NaN where nothing is known, as for absolute gaps, whose signs are lost.

@@ -52,9 +52,9 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
+from fairwall.arrays import Bools, Floats
 from fairwall.laws.metrics.metric import Metric
 from fairwall.laws.noise.quantiles import LEVEL
 
@@ -70,7 +70,7 @@ _FURTHER = (1.0, 0.5, 0.2, 0.1)
 _PARTS = 16
 """Number of pairs of levels into which the curve u1 u2 = a is cut."""
 
-Reach: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.float64]]
+Reach: TypeAlias = Callable[[Floats, Floats, float], Floats]
 """Maps the least and the largest nu', shape (m,) each, and a level to q, shape (m,).
 
 With that probability |e1 - nu' e0| is at most q and e0 within R, for every nu' between them."""
@@ -90,16 +90,16 @@ class StratumPart:
     known : models whose sum follows from N, shape (m,): those that predict the same for everybody.
     """
 
-    n: int | NDArray[np.float64]
-    totals: NDArray[np.float64]
-    at: float | NDArray[np.float64]
-    first: float | NDArray[np.float64]
-    last: float | NDArray[np.float64]
-    sums: NDArray[np.float64]
-    centres: NDArray[np.float64] | float
+    n: int | Floats
+    totals: Floats
+    at: float | Floats
+    first: float | Floats
+    last: float | Floats
+    sums: Floats
+    centres: Floats | float
     reach: Reach
     possible: Ends
-    known: NDArray[np.bool_]
+    known: Bools
 
 
 def gaps_of_part(part: StratumPart, level: float) -> Ends:
@@ -114,7 +114,7 @@ def gaps_of_part(part: StratumPart, level: float) -> Ends:
     told = np.asarray((widths > 0).all(axis=0))
     widths = np.where(told, widths, 1.0)
 
-    def slopes(one: NDArray[np.float64], other: NDArray[np.float64]) -> Ends:
+    def slopes(one: Floats, other: Floats) -> Ends:
         found = np.stack([slope - g * (1 - 2 * size / n) for g in (one, other) for size in (part.first, part.last)])
         return found.min(axis=0), found.max(axis=0)
 
@@ -130,7 +130,7 @@ def ratios_of_part(part: StratumPart, level: float) -> Ends:
     told = np.asarray(np.full(total.shape, fill_value=True) & (at >= part.first) & (at <= part.last))
     y = part.sums + part.centres * at
 
-    def slopes(one: NDArray[np.float64], other: NDArray[np.float64]) -> Ends:
+    def slopes(one: Floats, other: Floats) -> Ends:
         least, most = _slopes_of_ratios(n, total, sizes[:2], one, other)
         return least - part.centres, most - part.centres
 
@@ -143,11 +143,9 @@ def ratios_of_part(part: StratumPart, level: float) -> Ends:
 def _narrowed(
     part: StratumPart,
     level: float,
-    narrowed: NDArray[np.bool_],
-    slopes: Callable[[NDArray[np.float64], NDArray[np.float64]], Ends],
-    ends: tuple[
-        Callable[[NDArray[np.float64]], NDArray[np.float64]], Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    ],
+    narrowed: Bools,
+    slopes: Callable[[Floats, Floats], Ends],
+    ends: tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]],
 ) -> Ends:
     """Return the least and the largest possible g that may be accepted.
 
@@ -168,7 +166,7 @@ def _narrowed(
     return low, high
 
 
-def _between(low: NDArray[np.float64], high: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+def _between(low: Floats, high: Floats, share: float) -> Floats:
     """Return a number at `share` of the way from low to high; for a ratio, which may be infinite, by its odds."""
     if share in (0.0, 1.0):
         return high if share else low
@@ -176,17 +174,11 @@ def _between(low: NDArray[np.float64], high: NDArray[np.float64], share: float) 
         return low + share * (high - low)
     ends = [np.where(np.isfinite(end), end / (1 + np.minimum(end, 1e300)), 1.0) for end in (low, high)]
     part = np.minimum(ends[0] + share * (ends[1] - ends[0]), 1 - 2.0**-53)
-    between: NDArray[np.float64] = np.clip(part / (1 - part), low, high)
+    between: Floats = np.clip(part / (1 - part), low, high)
     return between
 
 
-def _slopes_of_ratios(
-    n: int | NDArray[np.float64],
-    total: NDArray[np.float64],
-    sizes: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-) -> Ends:
+def _slopes_of_ratios(n: int | Floats, total: Floats, sizes: Floats, low: Floats, high: Floats) -> Ends:
     """Return the least and the largest s' = T r n / ((n - N) + r N)^2 for ratios from low to high and all N."""
     slopes = []
     for size in sizes:
@@ -196,13 +188,7 @@ def _slopes_of_ratios(
     return np.min(slopes, axis=0), np.max(slopes, axis=0)
 
 
-def _ratios_at(
-    y: NDArray[np.float64],
-    n: int | NDArray[np.float64],
-    total: NDArray[np.float64],
-    at: float | NDArray[np.float64],
-    sizes: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _ratios_at(y: Floats, n: int | Floats, total: Floats, at: float | Floats, sizes: Floats) -> Floats:
     """Return the ratio at which F(N, r) = y, for each N, shape (sizes, m); 0 for y of 0 or less, infinite from T on."""
     inside = np.clip(y, 1e-12 * total, total)
     b, a, k = sizes, n - sizes, n * (at - sizes)
@@ -241,7 +227,7 @@ def combined(metric: Metric, parts: Sequence[Ends]) -> Ends:
     return np.max([low for low, _ in sizes], axis=0), np.max([high for _, high in sizes], axis=0)
 
 
-def _without_sign(low: NDArray[np.float64], high: NDArray[np.float64]) -> Ends:
+def _without_sign(low: Floats, high: Floats) -> Ends:
     middle, half = np.abs(high + low) / 2, (high - low) / 2
     return middle - half, middle + half
 

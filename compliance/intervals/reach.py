@@ -22,9 +22,9 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.intervals.inversion import BEYOND, Reach
+from fairwall.arrays import Floats
 from fairwall.laws.noise.distributions import Gaussian, Laplace
 from fairwall.laws.noise.linf_ball import CubeNoise
 from fairwall.laws.noise.quantiles import distribution, noise_reach
@@ -84,7 +84,7 @@ class Size:
         return max(float(fewest), self.value - reach), min(float(n - fewest), self.value + reach)
 
 
-def of_sums(size: Size, law: Additive, units: NDArray[np.float64], rounded: NDArray[np.float64]) -> Reach:
+def of_sums(size: Size, law: Additive, units: Floats, rounded: Floats) -> Reach:
     """Return q for the noise on N0 and on the sums of a stratum.
 
     `law`, `units`: of the sums' noise, and its unit for each model, shape (m,). `rounded`: largest change of each sum
@@ -92,7 +92,7 @@ def of_sums(size: Size, law: Additive, units: NDArray[np.float64], rounded: NDAr
     """
     scales = np.where(units > 0, units, 1.0)
 
-    def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    def reach(least: Floats, most: Floats, level: float) -> Floats:
         weights = np.maximum(np.abs(least), np.abs(most)) / scales
         places = np.ceil(np.where(weights < 1, _FINE * weights, _FINE * (1 + np.log(np.maximum(weights, 1.0)))))
         known = _quantiles(size.law, law, size.whole, size.shared, level)
@@ -102,7 +102,7 @@ def of_sums(size: Size, law: Additive, units: NDArray[np.float64], rounded: NDAr
             at = np.array(missing)
             at = np.where(at < _FINE, at / _FINE, np.exp(at / _FINE - 1))
             known.update(zip(missing, _solved(size, law, at, level), strict=True))
-        q: NDArray[np.float64] = scales * np.array([known[place] for place in places.tolist()]) + rounded
+        q: Floats = scales * np.array([known[place] for place in places.tolist()]) + rounded
         return q
 
     return reach
@@ -114,7 +114,7 @@ def _quantiles(size: Additive, sums: Additive, whole: bool, shared: bool, level:
     return {}
 
 
-def _solved(size: Size, law: Additive, weights: NDArray[np.float64], level: float) -> list[float]:
+def _solved(size: Size, law: Additive, weights: Floats, level: float) -> list[float]:
     """Return q for each w, rounded up."""
     if size.shared:
         assert isinstance(law, CubeNoise), "noise is shared by the coordinates of one cube"
@@ -148,19 +148,17 @@ def _solved(size: Size, law: Additive, weights: NDArray[np.float64], level: floa
     return solved
 
 
-def _independent(
-    law: Additive, shift: NDArray[np.float64], chances: NDArray[np.float64]
-) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def _independent(law: Additive, shift: Floats, chances: Floats) -> Callable[[Floats], Floats]:
     below = distribution(law)
 
-    def within(q: NDArray[np.float64]) -> NDArray[np.float64]:
-        inside: NDArray[np.float64] = (below(q[:, np.newaxis] - shift) - below(-q[:, np.newaxis] - shift)) @ chances
+    def within(q: Floats) -> Floats:
+        inside: Floats = (below(q[:, np.newaxis] - shift) - below(-q[:, np.newaxis] - shift)) @ chances
         return inside
 
     return within
 
 
-def _in_one_cube(law: CubeNoise, weights: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def _in_one_cube(law: CubeNoise, weights: Floats) -> Callable[[Floats], Floats]:
     d, larger = law.sides, np.maximum(1.0, weights)
     w = np.minimum(1.0, weights) / larger
     if law.stair:
@@ -168,18 +166,18 @@ def _in_one_cube(law: CubeNoise, weights: NDArray[np.float64]) -> Callable[[NDAr
         return lambda q: 1 - _beyond((q / larger)[:, np.newaxis] / sizes, w[:, np.newaxis]) @ chances
     from scipy.special import gammaincc
 
-    def within(q: NDArray[np.float64]) -> NDArray[np.float64]:
+    def within(q: Floats) -> Floats:
         x = q / law.scale / larger
         first, last = x / (1 + w), x / np.maximum(1 - w, 1e-9)
 
-        def between(order: int) -> NDArray[np.float64]:
-            of_range: NDArray[np.float64] = gammaincc(d + 1 - order, first) - gammaincc(d + 1 - order, last)
+        def between(order: int) -> Floats:
+            of_range: Floats = gammaincc(d + 1 - order, first) - gammaincc(d + 1 - order, last)
             return of_range
 
         middle = (1 + w) ** 2 * between(0) - 2 * (1 + w) * x * between(1) / d + x**2 * between(2) / (d * (d - 1))
         far = gammaincc(d + 1, last) - x / d * gammaincc(d, last)
         alone = gammaincc(d + 1, x) - x / d * gammaincc(d, x)
-        inside: NDArray[np.float64] = 1 - np.where(w > 1e-6, middle / np.maximum(4 * w, 1e-9) + far, alone)
+        inside: Floats = 1 - np.where(w > 1e-6, middle / np.maximum(4 * w, 1e-9) + far, alone)
         return inside
 
     if d == 1:
@@ -188,14 +186,14 @@ def _in_one_cube(law: CubeNoise, weights: NDArray[np.float64]) -> Callable[[NDAr
     return within
 
 
-def _beyond(x: NDArray[np.float64], w: NDArray[np.float64]) -> NDArray[np.float64]:
+def _beyond(x: Floats, w: Floats) -> Floats:
     """Return P(|U1 + w U0| > x), w at most 1."""
     part = np.square(np.maximum(1 + w - x, 0.0)) / np.maximum(4 * w, 1e-9)
-    beyond: NDArray[np.float64] = np.where(x <= 1 - w, 1 - x, part)
+    beyond: Floats = np.where(x <= 1 - w, 1 - x, part)
     return beyond
 
 
-def _noise_on_size(size: Size) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _noise_on_size(size: Size) -> tuple[Floats, Floats]:
     """Return absolute values of N0's noise within R, ascending and rounded outwards, and their probabilities.
 
     Both signs count together: e1 is symmetric.
@@ -238,11 +236,11 @@ class Noises:
 
 
 @lru_cache(maxsize=16)
-def _drawn(size: Size, noises: Noises, draws: int) -> NDArray[np.float64]:
+def _drawn(size: Size, noises: Noises, draws: int) -> Floats:
     """Draw noise on N0, on two sums, and the common noise, shape (3 + r, draws); N0's noise beyond R is infinite."""
     generator = np.random.default_rng(_SEED)
 
-    def of(law: Additive, numbers: int) -> NDArray[np.float64]:
+    def of(law: Additive, numbers: int) -> Floats:
         if not isinstance(law, CubeNoise):
             return law.sample(generator, (numbers, draws))
         return law.draw_sizes(generator, draws) * generator.uniform(-1.0, 1.0, (numbers, draws))
@@ -262,9 +260,7 @@ def _drawn(size: Size, noises: Noises, draws: int) -> NDArray[np.float64]:
     return drawn
 
 
-def of_draws(
-    size: Size, noises: Noises, about: NDArray[np.float64], level: float, rounded: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def of_draws(size: Size, noises: Noises, about: Floats, level: float, rounded: Floats) -> Floats:
     """Return q, shape (m,), for weighted sums of noise on N0, on two sums and in common; weights have shape (3 + r, m).
 
     `rounded` is the largest change of the sum by rounding, shape (m,).
@@ -274,9 +270,7 @@ def of_draws(
     return np.array([float(np.partition(_sizes(weights, drawn), place)[place]) for weights in about.T]) + rounded
 
 
-def of_common(
-    size: Size, noises: Noises, units: NDArray[np.float64], weights: NDArray[np.float64], rounded: NDArray[np.float64]
-) -> Reach:
+def of_common(size: Size, noises: Noises, units: Floats, weights: Floats, rounded: Floats) -> Reach:
     """Return q for the noise on N0, on a sum, and in common, with weights of shape (r, m). Arguments as `of_sums`.
 
     N0's weight is rounded up to the next of a grid, and so are levels.
@@ -285,15 +279,15 @@ def of_common(
     steps = np.where(steps > 0, steps, 1.0)
     drawn = _drawn(Size(0.0, size.law, size.whole, size.shared), noises, _draws_for(len(units)))
     kept = np.unique([math.ceil(level * (drawn.shape[1] - 1)) for level in _LEVELS])
-    known: dict[bytes, NDArray[np.float64]] = {}
+    known: dict[bytes, Floats] = {}
 
-    def quantiles(model: int, weight: float) -> NDArray[np.float64]:
+    def quantiles(model: int, weight: float) -> Floats:
         of_model = np.concatenate([[weight * steps[model], units[model], 0.0], weights[:, model]])
         if (key := of_model.tobytes()) not in known:
             known[key] = np.sort(_sizes(of_model, drawn))[kept]
         return known[key]
 
-    def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    def reach(least: Floats, most: Floats, level: float) -> Floats:
         of_size = np.ceil(np.maximum(np.abs(least), np.abs(most)) / steps).tolist()
         at = int(np.searchsorted(kept, _place(level, drawn.shape[1])))
         return np.array([quantiles(*each)[at] for each in enumerate(of_size)]) + rounded
@@ -310,10 +304,8 @@ def _place(level: float, draws: int) -> int:
     return min(math.ceil((level + _SURER * math.sqrt(level * (1 - level) / draws)) * (draws - 1)), draws - 1)
 
 
-def _sizes(weights: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sizes(weights: Floats, drawn: Floats) -> Floats:
     of_size = weights[:1]
     # Not 0 times what lies beyond R.
-    sizes: NDArray[np.float64] = np.abs(
-        np.concatenate([np.where(of_size == 0, _LEAST_WEIGHT, of_size), weights[1:]]) @ drawn
-    )
+    sizes: Floats = np.abs(np.concatenate([np.where(of_size == 0, _LEAST_WEIGHT, of_size), weights[1:]]) @ drawn)
     return sizes

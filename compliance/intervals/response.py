@@ -17,11 +17,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.intervals.counts import possible_gaps
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import BEYOND, Reach, StratumPart, gaps_of_part, gaps_of_parts
+from fairwall.arrays import Bools, Floats
 from fairwall.laws.metrics.metric import Metric
 from fairwall.laws.metrics.values import possible_sums
 from fairwall.laws.noise.quantiles import LEVEL
@@ -34,11 +34,7 @@ _EDGES = np.linspace(0.0, 1.0, _BINS + 1)
 
 
 def intervals(
-    metric: Metric,
-    parts: Sequence[tuple[NDArray[np.bool_], NDArray[np.float64]]],
-    noisy: NDArray[np.float64],
-    probabilities: Sequence[float],
-    fewest: int,
+    metric: Metric, parts: Sequence[tuple[Bools, Floats]], noisy: Floats, probabilities: Sequence[float], fewest: int
 ) -> tuple[Ends, Ends]:
     """Return a metric's intervals at `LEVEL`: guaranteed, and likely.
 
@@ -49,23 +45,23 @@ def intervals(
     off, chances = turned_law(probabilities)
     deviation = math.sqrt(float(chances @ off**2))
 
-    def bounded(counted: NDArray[np.float64]) -> Reach:
+    def bounded(counted: Floats) -> Reach:
         """Return Chernoff's q, from the number of people in each bin of `_EDGES`, shape (m, bins)."""
 
-        def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        def reach(least: Floats, most: Floats, level: float) -> Floats:
             farthest = np.maximum(*(np.abs(_EDGES - end[:, np.newaxis]) for end in (least, most)))
             return chernoff(counted, np.maximum(farthest[:, 1:], farthest[:, :-1]), off, chances, level + BEYOND)
 
         return reach
 
-    def normal(squares: NDArray[np.float64], totals: NDArray[np.float64], people: NDArray[np.float64]) -> Reach:
+    def normal(squares: Floats, totals: Floats, people: Floats) -> Reach:
         """Return a normal distribution's q, from sums of squares, of values and of people, shape (m,) each."""
 
-        def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        def reach(least: Floats, most: Floats, level: float) -> Floats:
             from scipy.special import ndtri
 
             of_ends = [squares - 2 * end * totals + people * end**2 for end in (least, most)]
-            q: NDArray[np.float64] = (
+            q: Floats = (
                 float(ndtri((1 + level + BEYOND) / 2)) * deviation * np.sqrt(np.maximum(np.max(of_ends, axis=0), 0.0))
             )
             return q
@@ -93,9 +89,7 @@ def intervals(
     return gaps_of_parts(metric, guaranteed), gaps_of_parts(metric, likely)
 
 
-def _looked_at(
-    metric: Metric, parts: Sequence[tuple[NDArray[np.bool_], NDArray[np.float64]]]
-) -> list[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
+def _looked_at(metric: Metric, parts: Sequence[tuple[Bools, Floats]]) -> list[tuple[Bools, Floats]]:
     """Return the people each model's means are of, and their values, shape (m, n) each.
 
     Predictive parity is the share of hits among those whom a model predicts to be positive: each model has other
@@ -107,7 +101,7 @@ def _looked_at(
     return [(np.broadcast_to(members, values.shape), values) for members, values in parts]
 
 
-def _counted(values: NDArray[np.float64], members: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _counted(values: Floats, members: Bools) -> Floats:
     """Return the number of members in each bin of `_EDGES`, shape (m, bins)."""
     place = np.clip(np.searchsorted(_EDGES, values) - 1, 0, _BINS - 1)
     counted = [np.bincount(of[who], minlength=_BINS) for of, who in zip(place, members, strict=True)]
@@ -116,14 +110,14 @@ def _counted(values: NDArray[np.float64], members: NDArray[np.bool_]) -> NDArray
 
 def _part(
     metric: Metric,
-    people: NDArray[np.float64],
-    totals: NDArray[np.float64],
-    size: NDArray[np.float64],
-    sums: NDArray[np.float64],
+    people: Floats,
+    totals: Floats,
+    size: Floats,
+    sums: Floats,
     of_values: Reach,
     of_size: Reach,
     fewest: int,
-    inside: NDArray[np.float64] | None,
+    inside: Floats | None,
 ) -> StratumPart:
     """Return the knowledge of one part from estimates of N0 and of sums over the disadvantaged, shape (m,) each.
 

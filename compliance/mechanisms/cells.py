@@ -33,13 +33,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Joint, MechanismAnswer, around, exactly
 from compliance.mechanisms.posterior_answers import StratumKnowledge, answers
 from compliance.mechanisms.row_defaults import ByRecord, require_answerable
 from compliance.noise.sampling import Noise, step_for
+from fairwall.arrays import Floats
 from fairwall.laws.choice.cell_partition import STEPS
 from fairwall.laws.choice.cell_purchases import (
     EPSILON,
@@ -86,7 +86,7 @@ class CellsMechanism(ByRecord):
     ) -> MechanismAnswer:
         """Return the posterior's answers, and the noisy counts as facts. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
-        bought: dict[str, NDArray[np.float64]] = {}
+        bought: dict[str, Floats] = {}
         if not self.is_free(facts, epsilon):
             if math.isinf(epsilon):
                 return exactly(question.gaps())
@@ -97,11 +97,9 @@ class CellsMechanism(ByRecord):
         return MechanismAnswer(values, bought, likely=around(values, likely), joint=joint)
 
 
-def _search(
-    question: BatchQuestion, facts: Facts, epsilon: float, noise: Noise, limit: Limit
-) -> dict[str, NDArray[np.float64]]:
+def _search(question: BatchQuestion, facts: Facts, epsilon: float, noise: Noise, limit: Limit) -> dict[str, Floats]:
     """Buy cells; for candidates in rounds of fewer models each, unless a limit on the batch forbids rounds."""
-    candidates, bought = question.candidates, dict[str, NDArray[np.float64]]()
+    candidates, bought = question.candidates, dict[str, Floats]()
     left, part = ([], epsilon) if candidates is None else in_rounds(question.queries, epsilon, limit)
     # A sum besides is of what candidates have in common, and tells none from another.
     among, besides = question, not left
@@ -118,7 +116,7 @@ def _search(
 
 def _buy(
     question: BatchQuestion, facts: Facts, epsilon: float, noise: Noise, limit: Limit, besides: bool
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Floats]:
     asked = question.asked, epsilon, limit, besides
     strata, buys = plan(*asked), planned(*asked)
     total = len(buys.counts)
@@ -144,7 +142,7 @@ def _buy(
     return {**dict(zip(names, contents, strict=True)), EPSILON: np.append(before, epsilon)}
 
 
-def _answer(question: BatchQuestion, purchased: Sequence[CellPurchase]) -> tuple[NDArray[np.float64], Ends, Joint]:
+def _answer(question: BatchQuestion, purchased: Sequence[CellPurchase]) -> tuple[Floats, Ends, Joint]:
     purchased = [one.narrowed() for one in strongest(purchased)]
     rows = within_reach(merged(purchased))
 

@@ -16,7 +16,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.intervals.counts import CentredSums, Common, intervals, possible_gaps
 from compliance.intervals.interval import within_range
@@ -36,6 +35,7 @@ from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, 
 from compliance.records.metrics import MetricSums, gaps
 from compliance.records.people import Records
 from compliance.records.sums import StratumSums, TableSums
+from fairwall.arrays import Floats
 from fairwall.laws.choice.public_batch import Stratum
 from fairwall.laws.mechanisms.calibration import metric_range
 from fairwall.laws.metrics.metric import Metric, find_metric
@@ -67,15 +67,15 @@ class NoisyCounts:
 
     size: float | None
     size_law: Additive
-    sums: NDArray[np.float64]
+    sums: Floats
     law: Additive
-    rounded: NDArray[np.float64] | float
-    centres: NDArray[np.float64] | float = 0.5
-    units: NDArray[np.float64] | float = 1.0
-    expected: Callable[[float], NDArray[np.float64]] | None = None
+    rounded: Floats | float
+    centres: Floats | float = 0.5
+    units: Floats | float = 1.0
+    expected: Callable[[float], Floats] | None = None
     shared: bool = False
     common: Common | None = None
-    totals: NDArray[np.float64] | None = None
+    totals: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class CountPurchase:
 
     stratum: Stratum
     n0: int
-    sums: NDArray[np.float64]
+    sums: Floats
     known: bool
 
     @property
@@ -147,7 +147,7 @@ def answer(question: BatchQuestion, facts: Facts, buy: Buy, *, shrinks: bool, ga
     metric = find_metric(question.metric)
     exact = question.sums()
     bought, estimates, fewest = (
-        dict[str, NDArray[np.float64]](),
+        dict[str, Floats](),
         dict[int, MetricSums](),
         question.records.minimum_group,
     )
@@ -213,7 +213,7 @@ def _of_totals(metric: Metric, noisy: NoisyCounts, share: float) -> Common:
     return Common(law, weights, apart=True)
 
 
-def as_fact(noisy: float, law: Additive, n: int) -> NDArray[np.float64]:
+def as_fact(noisy: float, law: Additive, n: int) -> Floats:
     """Return N0 with noise as a fact: a number from 1 to n - 1, the scale of its noise, and its law's kind.
 
     0 is Laplace noise, 1 Gaussian noise, 1 + d that of one of a cube's d sides, and -1 - d that of a staircase's, whose
@@ -225,7 +225,7 @@ def as_fact(noisy: float, law: Additive, n: int) -> NDArray[np.float64]:
     return np.array([np.clip(noisy, 1, n - 1), law.scale, float(kind)])
 
 
-def size_of(fact: NDArray[np.float64], fewest: int, n: int, *, shared: bool = False) -> Size:
+def size_of(fact: Floats, fewest: int, n: int, *, shared: bool = False) -> Size:
     """Return N0 with noise, moved to a value that is possible with groups of at least `fewest` people.
 
     Only a cube's noise is drawn between the whole numbers; old ledgers hold it rounded.

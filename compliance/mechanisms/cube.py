@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.intervals.counts import Common
 from compliance.mechanisms.counts import CountPurchase, CountsMechanism, NoisyCounts, answer, size_fact, size_of
@@ -19,6 +18,7 @@ from compliance.mechanisms.posterior_answers import StratumKnowledge, answers
 from compliance.mechanisms.row_defaults import Noisy
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.sums import StratumSums
+from fairwall.arrays import Floats
 from fairwall.laws.choice.low_rank import best_split
 from fairwall.laws.choice.posterior import NoisyObservations, posterior
 from fairwall.laws.choice.public_batch import Stratum
@@ -125,9 +125,9 @@ def _looked(
     stratum: Stratum,
     few: Stratum,
     coordinates: Coordinates,
-    released: tuple[NDArray[np.float64], CubeNoise],
+    released: tuple[Floats, CubeNoise],
     size: tuple[float, Laplace | CubeNoise] | None,
-) -> tuple[NoisyObservations, NDArray[np.float64]]:
+) -> tuple[NoisyObservations, Floats]:
     """Return the knowledge of a stratum's sums from noisy coordinates, and from N0 if given; and X X'."""
     sums, law = released
     values, variances = sums, np.full(len(sums), law.variance())
@@ -140,21 +140,21 @@ def _looked(
 
 
 def _expected(
-    stratum: Stratum, coordinates: Coordinates, seen: NoisyObservations, gram: NDArray[np.float64]
-) -> Callable[[float], NDArray[np.float64]]:
+    stratum: Stratum, coordinates: Coordinates, seen: NoisyObservations, gram: Floats
+) -> Callable[[float], Floats]:
     """Return a function from N0 to the posterior mean of the centred sums."""
 
-    def expected(n0: float) -> NDArray[np.float64]:
+    def expected(n0: float) -> Floats:
         found = posterior(gram, seen, n0 / stratum.people, stratum.people)
-        nearest: NDArray[np.float64] = found.mean + n0 * (stratum.means - coordinates.centres)
+        nearest: Floats = found.mean + n0 * (stratum.means - coordinates.centres)
         return nearest
 
     return expected
 
 
 def _seen(
-    stratum: Stratum, _: Stratum, coordinates: Coordinates, values: NDArray[np.float64], variances: NDArray[np.float64]
-) -> tuple[NoisyObservations, NDArray[np.float64]]:
+    stratum: Stratum, _: Stratum, coordinates: Coordinates, values: Floats, variances: Floats
+) -> tuple[NoisyObservations, Floats]:
     """Return the knowledge of a stratum's sums from noisy coordinates, and from N0 after them; and X X'."""
     ones, products, cross = np.zeros(len(values)), np.zeros((len(values),) * 2), np.zeros((stratum.rows, len(values)))
     for _people, block in stratum.blocks():
@@ -168,12 +168,8 @@ def _seen(
 
 
 def _seen_by_few(
-    stratum: Stratum,
-    few: Stratum,
-    coordinates: Coordinates,
-    values: NDArray[np.float64],
-    variances: NDArray[np.float64],
-) -> tuple[NoisyObservations, NDArray[np.float64]]:
+    stratum: Stratum, few: Stratum, coordinates: Coordinates, values: Floats, variances: Floats
+) -> tuple[NoisyObservations, Floats]:
     """Return `_seen` for very many people, with correlations of coordinates from a sample, `few`.
 
     Each coordinate's sum and variance are those of all people. Correlations are the sample's, less what people unlike

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from compliance.noise.sampling import step_for
 from compliance.noise.uniform_bits import Draw, bernoulli, seeded, system
+from fairwall.arrays import Bools, Bytes, Floats, Ints
 from fairwall.laws.local import (
     LOCAL_LAWS,
     Bits,
@@ -41,7 +42,7 @@ class LocalProtocol(Generic[L]):
     """
 
     public: LocalLaw[L]
-    sample: Callable[[L, NDArray[np.int64], Draw], NDArray[Any]]
+    sample: Callable[[L, Ints, Draw], NDArray[Any]]
 
     def sanitise(self, values: NDArray[Any], k: int, epsilon: float, draw: Draw) -> NDArray[Any]:
         """Return the sanitised encodings of one attribute of many people, each drawn independently.
@@ -57,7 +58,7 @@ class LocalProtocol(Generic[L]):
         return self.sample(law, in_domain(values, k), draw)
 
 
-def in_domain(values: NDArray[Any], k: int) -> NDArray[np.int64]:
+def in_domain(values: NDArray[Any], k: int) -> Ints:
     """Return values as int64; LocalPrivacyError if they are not one row of integers in 0 .. k-1."""
     if values.ndim != 1 or values.dtype.kind not in "iu":
         raise LocalPrivacyError("values to sanitise must be one row of integers")
@@ -72,7 +73,7 @@ def blocks(n: int, k: int) -> Iterator[slice]:
     return (slice(first, min(first + step, n)) for first in range(0, n, step))
 
 
-def sample_bits(law: Bits, values: NDArray[np.int64], draw: Draw) -> NDArray[np.uint8]:
+def sample_bits(law: Bits, values: Ints, draw: Draw) -> Bytes:
     """Return sampled encodings, shape (n, k), of values in the law's domain, shape (n,)."""
     encoded = np.empty((len(values), law.k), np.uint8)
     for rows in blocks(len(values), law.k):
@@ -83,7 +84,7 @@ def sample_bits(law: Bits, values: NDArray[np.int64], draw: Draw) -> NDArray[np.
     return encoded
 
 
-def codes(values: NDArray[Any], k: int, epsilon: float, draw: Draw) -> NDArray[np.int64]:
+def codes(values: NDArray[Any], k: int, epsilon: float, draw: Draw) -> Ints:
     """Return sanitised values, shape (n,), in 0 .. k-1, instead of one-hot encodings.
 
     LocalPrivacyError as `LocalProtocol.sanitise`.
@@ -91,7 +92,7 @@ def codes(values: NDArray[Any], k: int, epsilon: float, draw: Draw) -> NDArray[n
     return _sample_codes(LOCAL_LAWS["grr"].law(k, epsilon), in_domain(values, k), draw)
 
 
-def _sample_codes(law: Subsets, values: NDArray[np.int64], draw: Draw) -> NDArray[np.int64]:
+def _sample_codes(law: Subsets, values: Ints, draw: Draw) -> Ints:
     sanitised = np.empty_like(values)
     for rows in blocks(len(values), 1):
         own = values[rows]
@@ -101,7 +102,7 @@ def _sample_codes(law: Subsets, values: NDArray[np.int64], draw: Draw) -> NDArra
     return sanitised
 
 
-def _sample_response(law: Subsets, values: NDArray[np.int64], draw: Draw) -> NDArray[np.uint8]:
+def _sample_response(law: Subsets, values: Ints, draw: Draw) -> Bytes:
     encoded = np.zeros((len(values), law.k), np.uint8)
     encoded[np.arange(len(values)), _sample_codes(law, values, draw)] = 1
     return encoded
@@ -126,14 +127,14 @@ OLH = LocalProtocol(LOCAL_LAWS["olh"], sample_bits)
 _NUMBERS = 4
 
 
-def _sample_subsets(law: Subsets, values: NDArray[np.int64], draw: Draw) -> NDArray[np.uint8]:
+def _sample_subsets(law: Subsets, values: Ints, draw: Draw) -> Bytes:
     encoded = np.empty((len(values), law.k), np.uint8)
     for rows in blocks(len(values), _NUMBERS):
         encoded[rows] = _sample_block(law, values[rows], draw).T
     return encoded
 
 
-def _sample_block(law: Subsets, true_values: NDArray[np.int64], draw: Draw) -> NDArray[np.bool_]:
+def _sample_block(law: Subsets, true_values: Ints, draw: Draw) -> Bools:
     """Return subsets, shape (k, n), each uniform among all subsets of its size.
 
     Selection sampling (Knuth, volume 2, Algorithm S), everybody at the same value at a time: each remaining value is
@@ -156,7 +157,7 @@ def _sample_block(law: Subsets, true_values: NDArray[np.int64], draw: Draw) -> N
 SS = LocalProtocol(LOCAL_LAWS["ss"], _sample_subsets)
 
 
-def _sample_numbers(law: Numbers, values: NDArray[np.int64], draw: Draw) -> NDArray[np.float64]:
+def _sample_numbers(law: Numbers, values: Ints, draw: Draw) -> Floats:
     """Sample numbers on a public grid, which has 0 and 1, so that their last bits reveal nothing of the value.
 
     Rounding is post-processing, and in the tails, where the loss is epsilon, it changes no ratio.
@@ -173,12 +174,12 @@ def _sample_numbers(law: Numbers, values: NDArray[np.int64], draw: Draw) -> NDAr
     return encoded
 
 
-def _laplace(size: int, draw: Draw) -> NDArray[np.float64]:
+def _laplace(size: int, draw: Draw) -> Floats:
     # One more bit for the sign, and 52 more for a tail that has no gaps where noise is ever seen.
     more = 2 * draw(size)
     positive = more >= 1
     uniform = draw(size) + (more - positive + 2.0**-53) * 2.0**-53
-    noise: NDArray[np.float64] = np.log(uniform) * (1 - 2.0 * positive)
+    noise: Floats = np.log(uniform) * (1 - 2.0 * positive)
     return noise
 
 
@@ -186,7 +187,7 @@ THE = LocalProtocol(LOCAL_LAWS["the"], sample_bits)
 THE_SERVER = LocalProtocol(LOCAL_LAWS["the-server"], _sample_numbers)
 
 
-def _sample_fair(law: Flips, values: NDArray[np.int64], draw: Draw) -> NDArray[np.uint8]:
+def _sample_fair(law: Flips, values: Ints, draw: Draw) -> Bytes:
     encoded = np.empty((len(values), 2), np.uint8)
     for rows in blocks(len(values), 2):
         own = values[rows]

@@ -19,6 +19,7 @@ from compliance.ledger.accountant import Loss
 from compliance.noise.sampling import Noise
 from compliance.records.metrics import MetricSums, gaps
 from compliance.records.people import Records
+from fairwall.arrays import Floats
 from fairwall.laws.choice.public_batch import AskedBatch, Stratum
 from fairwall.laws.mechanisms.calibration import metric_range
 from fairwall.laws.metrics.metric import find_metric
@@ -36,7 +37,7 @@ Guarantee: TypeAlias = Literal["pure", "approximate", "none"]
 _POINT = 1e-9
 """Width below which an interval is a point; no noise makes an interval as narrow."""
 
-Joint: TypeAlias = Callable[[int, np.random.Generator], NDArray[np.float64]]
+Joint: TypeAlias = Callable[[int, np.random.Generator], Floats]
 """Draws sets of a batch's gaps from their joint posterior, shape (draws, m), without reading anything secret."""
 
 NO_FACTS: Facts = MappingProxyType({})
@@ -76,12 +77,12 @@ class BatchQuestion:
         """The part of the batch that is public to the developer."""
         return AskedBatch(self.metric, self.predictions, self.records.labels, self.records.metrics, self.stands_for)
 
-    def gaps(self) -> NDArray[np.float64]:
+    def gaps(self) -> Floats:
         """Return the metric of each model. Secret."""
         return self._gaps.copy()
 
     @cached_property
-    def _gaps(self) -> NDArray[np.float64]:
+    def _gaps(self) -> Floats:
         # A game's case asks for them besides the mechanism.
         return gaps(self.metric, self.sums())
 
@@ -89,7 +90,7 @@ class BatchQuestion:
         """Return sums over each group, for each of the metric's parts. Secret."""
         return self.records.group_sums(self.metric, self.predictions)
 
-    def sums_of_steps(self, stratum: Stratum, pieces: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def sums_of_steps(self, stratum: Stratum, pieces: Iterable[Floats]) -> Floats:
         """Return sums over the disadvantaged of members' values, given in pieces, (r, people) each. Secret."""
         sums = [self.records.sums_of_disadvantaged(stratum.members, rows) for rows in pieces]
         return np.concatenate([np.empty(0), *sums])
@@ -142,15 +143,15 @@ class MechanismAnswer:
     joint : joint posterior of all gaps, if it tells more than the intervals do.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     facts: Facts = field(default_factory=lambda: NO_FACTS)
-    low: NDArray[np.float64] | None = None
-    high: NDArray[np.float64] | None = None
+    low: Floats | None = None
+    high: Floats | None = None
     likely: Ends | None = None
     joint: Joint | None = field(default=None, repr=False)
 
 
-def exactly(gaps: NDArray[np.float64]) -> MechanismAnswer:
+def exactly(gaps: Floats) -> MechanismAnswer:
     """Return gaps without noise, with intervals that are points."""
     return MechanismAnswer(gaps, low=gaps, high=gaps)
 
@@ -175,7 +176,7 @@ def require_inside(released: MechanismAnswer, metric: str) -> None:
             raise AssertionError("an answer lies outside its own interval")
 
 
-def within_ends(values: NDArray[np.float64], *intervals: Ends) -> NDArray[np.float64]:
+def within_ends(values: Floats, *intervals: Ends) -> Floats:
     """Return answers moved to the nearest number in each of their intervals, the last taking precedence; NaN stays NaN.
 
     An interval is cut to what people with these predictions can have, and an answer may have been moved by a prior:
@@ -190,14 +191,14 @@ def within_ends(values: NDArray[np.float64], *intervals: Ends) -> NDArray[np.flo
     return values
 
 
-def around(values: NDArray[np.float64], ends: Ends) -> Ends:
+def around(values: Floats, ends: Ends) -> Ends:
     """Return intervals extended to their answers, which are finite and were rounded since; NaN stays NaN."""
     low, high = ends
     beyond = np.isnan(values) | np.isnan(low) | np.isnan(high)
     return np.where(beyond, low, np.minimum(low, values)), np.where(beyond, high, np.maximum(high, values))
 
 
-def with_interval(values: NDArray[np.float64], law: NoiseDistribution, step: float) -> MechanismAnswer:
+def with_interval(values: Floats, law: NoiseDistribution, step: float) -> MechanismAnswer:
     """Return a release of values with noise of a public law, on a grid of this step, and its guaranteed intervals."""
     # The exact gap was rounded before.
     reach = noise_reach(law) + step

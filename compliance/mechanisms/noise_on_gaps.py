@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.ledger.accountant import Loss, LossKind, pure
 from compliance.mechanisms.mechanism import (
@@ -30,6 +29,7 @@ from compliance.mechanisms.mechanism import (
 )
 from compliance.mechanisms.row_defaults import ByRecord, Noisy, require_answerable, require_budget
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
+from fairwall.arrays import Floats
 from fairwall.laws.mechanisms.calibration import conceal_laplace_beta, metric_range, truncated_scale
 from fairwall.laws.mechanisms.table import MECHANISM_LAWS
 from fairwall.laws.metrics.answer_precision import DECIMALS
@@ -310,12 +310,12 @@ def bounded(mechanism: Mechanism, bounding: Bounding) -> Mechanism:
     return Bounded(mechanism, bounding)
 
 
-def to_range(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+def to_range(values: Floats, metric: str) -> Floats:
     """Return answers clipped to the metric's range: ``clamp`` and ``boundary-inflate``."""
     return np.clip(values, *metric_range(metric))
 
 
-def _truncated(question: BatchQuestion, epsilon: float, noise: Noise) -> NDArray[np.float64]:
+def _truncated(question: BatchQuestion, epsilon: float, noise: Noise) -> Floats:
     """Return answers with truncated Laplace noise that costs epsilon for the batch."""
     gaps = question.gaps()
     if math.isinf(epsilon):
@@ -331,9 +331,7 @@ def _truncated(question: BatchQuestion, epsilon: float, noise: Noise) -> NDArray
     return low + truncated_laplace(gaps - low, high - low, scale, step, noise)
 
 
-def truncated_laplace(
-    values: NDArray[np.float64], width: float, scale: float, step: float, noise: Noise
-) -> NDArray[np.float64]:
+def truncated_laplace(values: Floats, width: float, scale: float, step: float, noise: Noise) -> Floats:
     """Return values on the grid with discrete Laplace noise, conditioned on sums between 0 and the width.
 
     `values`: shape (size,), each between 0 and the width. Secret. `width`: a multiple of the step. `scale`: at least 0;

@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import combined, level_of_parts
 from compliance.mechanisms.counts import LEAST_SUM, consistent
 from compliance.mechanisms.mechanism import BatchQuestion, Joint, within_ends
 from compliance.records.metrics import MetricSums, gaps
+from fairwall.arrays import Floats
 from fairwall.laws.choice.posterior import NoisyObservations, Posterior, posterior
 from fairwall.laws.choice.public_batch import Stratum
 from fairwall.laws.metrics.metric import Metric, find_metric
@@ -87,19 +87,19 @@ class _Known:
     def found(self) -> Posterior:
         return posterior(self.stratum.gram, self.told.seen, self.size / self.people, self.people).near()
 
-    def by_size(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    def by_size(self, u: Floats) -> Floats:
         """Return the change of each u that equals the effect of one standard deviation of N0's noise."""
-        one_person: NDArray[np.float64] = u * (1 / self.size - 1 / (self.people - self.size))
+        one_person: Floats = u * (1 / self.size - 1 / (self.people - self.size))
         return one_person * math.sqrt(self.told.size_variance)
 
-    def ends(self, level: float, wider: float) -> NDArray[np.float64]:
+    def ends(self, level: float, wider: float) -> Floats:
         """Return the upper and the lower ends of u, shape (2, m)."""
         ends = mean = self.found.mean
         for _ in range(_TURNS):
             ends = mean + wider * np.array([[1.0], [-1.0]]) * self.found.within(level, self.by_size(ends) ** 2)
         return ends
 
-    def sums(self, u: NDArray[np.float64], larger: float = 0.0) -> list[MetricSums]:
+    def sums(self, u: Floats, larger: float = 0.0) -> list[MetricSums]:
         """Return possible sums of each part, for values in [0, 1], where either group may be larger by `larger`.
 
         Where all or none are in one group, the larger group allows sums beyond those possible for N0.
@@ -121,7 +121,7 @@ class _Known:
         return [self.sums(self.found.mean + wider * one) for one in moved]
 
 
-def answers(question: BatchQuestion, look: Look) -> tuple[NDArray[np.float64], Ends, Joint]:
+def answers(question: BatchQuestion, look: Look) -> tuple[Floats, Ends, Joint]:
     """Return answers and likely intervals of a batch, shape (m,) each, and a sampler of their joint posterior.
 
     `look`: called once for each stratum of the metric.
@@ -138,13 +138,13 @@ def answers(question: BatchQuestion, look: Look) -> tuple[NDArray[np.float64], E
             for parts in zip(*of_sizes, strict=True)
         ]
 
-    def told(of_strata: Iterable[list[MetricSums]]) -> NDArray[np.float64]:
+    def told(of_strata: Iterable[list[MetricSums]]) -> Floats:
         sums = dict[int, MetricSums]()
         for known, of_parts in zip(strata, of_strata, strict=True):
             sums.update(zip(known.stratum.parts, of_parts, strict=True))
         return gaps(question.metric, consistent(metric, [sums[i] for i in range(len(metric.parts))]))
 
-    def joint(count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def joint(count: int, generator: np.random.Generator) -> Floats:
         drawn = (known.draws(count, _wider(metric, known.told.excess), generator) for known in strata)
         return np.array([told(of_strata) for of_strata in zip(*drawn, strict=True)])
 

@@ -28,11 +28,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, with_interval
 from compliance.mechanisms.row_defaults import Noisy, refuse_unbounded, refuse_without_delta
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
+from fairwall.arrays import Bytes
 from fairwall.laws.mechanisms.calibration import MINORITY_SHARE, TEST_SHARE, proposed_bound, proposed_size, released_law
 from fairwall.laws.metrics.metric import find_metric
 from fairwall.laws.noise.distributions import Laplace
@@ -65,9 +65,7 @@ class ProposeTestRelease(Noisy):
             return f"metric {metric} moves as much in large groups as in small ones: nothing can be proposed"
         return refuse_unbounded(metric) or (None if math.isinf(epsilon) else refuse_without_delta(self.name, delta))
 
-    def law(
-        self, metric: str, labels: NDArray[np.uint8], queries: int, epsilon: float, minimum_group: int = 1
-    ) -> Laplace:
+    def law(self, metric: str, labels: Bytes, queries: int, epsilon: float, minimum_group: int = 1) -> Laplace:
         """Return the noise on each answer that passes; public."""
         strata = _strata(metric, labels).values()
         bound = max(proposed_bound(metric, people, self.minority_share, minimum_group) for people in strata)
@@ -116,7 +114,7 @@ class ProposeTestRelease(Noisy):
         return bool(noisy[0] >= self.passing_distance(epsilon, delta))
 
 
-def _strata(metric: str, labels: NDArray[np.uint8]) -> dict[int | None, int]:
+def _strata(metric: str, labels: Bytes) -> dict[int | None, int]:
     """Return the number of people of each stratum, by label; public."""
     return {
         label: labels.size if label is None else int(np.count_nonzero(labels == label))

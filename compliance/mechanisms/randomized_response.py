@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.intervals.response import intervals
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer, around, within_ends
 from compliance.mechanisms.row_defaults import ByRecord, require_budget
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.metrics import MetricSums, gaps
+from fairwall.arrays import Floats
 from fairwall.laws.metrics.metric import find_metric
 from fairwall.laws.metrics.values import AT_ONCE, part_values, sums_over
 from fairwall.laws.noise.randomized_response import combined as combined_copies
@@ -82,7 +82,7 @@ class RandomizedResponse(ByRecord):
         return MechanismAnswer(values, bought, *around(values, (low, high)), around(values, (ends[0], ends[1])))
 
 
-def _buy(question: BatchQuestion, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
+def _buy(question: BatchQuestion, facts: Facts, epsilon: float, noise: Noise) -> dict[str, Floats]:
     """Draw one more noisy copy, after the copies bought before: a fact replaces the earlier one of its name."""
     records = question.records
     turned = records.turned(noise.bernoulli(turning_probability(epsilon), records.people))
@@ -93,7 +93,7 @@ def _buy(question: BatchQuestion, facts: Facts, epsilon: float, noise: Noise) ->
     }
 
 
-def _estimates(question: BatchQuestion, noisy: NDArray[np.float64], probability: float) -> Iterator[MetricSums]:
+def _estimates(question: BatchQuestion, noisy: Floats, probability: float) -> Iterator[MetricSums]:
     """Yield the estimated sums of each of the metric's parts; public, since the labels and predictions are."""
     for members, values in part_values(question.metric, question.predictions, question.records.labels):
         people, totals = int(np.count_nonzero(members)), sums_over(members, values)

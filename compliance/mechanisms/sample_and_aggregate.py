@@ -26,12 +26,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.row_defaults import ByRecord, require_answerable
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import MetricSums, gaps
+from fairwall.arrays import Bytes, Floats, Ints
 from fairwall.laws.mechanisms.calibration import BLOCK_SIZE, aggregate_law, block_count
 from fairwall.laws.metrics.metric import find_metric
 from fairwall.laws.noise.distributions import Laplace
@@ -53,12 +53,12 @@ class SampleAndAggregate(ByRecord):
         if self.block_size < 2:
             raise ValueError("a block must have at least 2 people")
 
-    def blocks(self, metric: str, labels: NDArray[np.uint8]) -> int:
+    def blocks(self, metric: str, labels: Bytes) -> int:
         """Return k, the number of blocks, which depends on public numbers alone; at least 1."""
         strata = [int(np.sum(labels == label)) for label in find_metric(metric).strata if label is not None]
         return block_count(min(strata, default=labels.size), self.block_size)
 
-    def law(self, metric: str, labels: NDArray[np.uint8], queries: int, epsilon: float) -> Laplace:
+    def law(self, metric: str, labels: Bytes, queries: int, epsilon: float) -> Laplace:
         """Return the noise on each mean; public."""
         return aggregate_law(self.blocks(metric, labels), queries, epsilon)
 
@@ -79,14 +79,14 @@ class SampleAndAggregate(ByRecord):
         return MechanismAnswer(_combined(question.metric, means))
 
 
-def deal(labels: NDArray[np.uint8], blocks: int, noise: Noise) -> list[NDArray[np.int64]]:
+def deal(labels: Bytes, blocks: int, noise: Noise) -> list[Ints]:
     """Return random blocks of people, with each label spread as evenly as possible."""
     order = noise.permutation(labels.size)
     order = order[np.argsort(labels[order], kind="stable")]
     return [order[first::blocks] for first in range(blocks)]
 
 
-def block_gaps(question: BatchQuestion, people: NDArray[np.int64]) -> NDArray[np.float64]:
+def block_gaps(question: BatchQuestion, people: Ints) -> Floats:
     """Return a block's signed gaps, shape (gaps in the metric, m); 0 where a group is empty. Secret."""
     parts = question.records.among(people).group_sums(question.metric, question.predictions[:, people])
     if find_metric(question.metric).binary:  # one gap out of two parts
@@ -94,15 +94,15 @@ def block_gaps(question: BatchQuestion, people: NDArray[np.int64]) -> NDArray[np
     return np.array([_or_zero("sp", (part,)) for part in parts])
 
 
-def _or_zero(metric: str, parts: Sequence[MetricSums]) -> NDArray[np.float64]:
+def _or_zero(metric: str, parts: Sequence[MetricSums]) -> Floats:
     if all(part.n1 and part.n0 for part in parts):
         return gaps(metric, parts)
     return np.zeros(parts[0].sum1.shape)
 
 
-def _combined(metric: str, means: NDArray[np.float64]) -> NDArray[np.float64]:
+def _combined(metric: str, means: Floats) -> Floats:
     """Return the metric of its signed gaps, by the metric's own formula with one person in each group."""
     if find_metric(metric).binary:
-        only: NDArray[np.float64] = means[0]
+        only: Floats = means[0]
         return only
     return gaps(metric, [MetricSums(sum1=mean, sum0=np.zeros_like(mean), n1=1, n0=1) for mean in means])

@@ -13,11 +13,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, MechanismAnswer
 from compliance.mechanisms.row_defaults import ByRecord, require_answerable, require_budget
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
+from fairwall.arrays import Bools, Floats
 from fairwall.laws.mechanisms.selection import SparseVectorNoise, permute_and_flip_exponents, sparse_vector, unsigned
 
 
@@ -52,7 +52,7 @@ class ExponentialMechanism(ByRecord):
         return MechanismAnswer(values)
 
 
-def _accepts(exponents: NDArray[np.float64], noise: Noise) -> NDArray[np.bool_]:
+def _accepts(exponents: Floats, noise: Noise) -> Bools:
     possible = np.isfinite(exponents)
     return possible & noise.bernoulli_exp(np.where(possible, exponents, 0.0))
 
@@ -112,7 +112,7 @@ def _least_scale(law: SparseVectorNoise) -> float:
     return min((scale for scale in (law.threshold_scale, law.query_scale) if scale), default=0.0)
 
 
-def _stopped(above: NDArray[np.bool_], positives: int | None) -> NDArray[np.float64]:
+def _stopped(above: Bools, positives: int | None) -> Floats:
     values = above.astype(np.float64)
     if positives is not None:
         values[np.cumsum(above) - above >= positives] = np.nan

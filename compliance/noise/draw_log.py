@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.noise.sampling import Noise, System
+from fairwall.arrays import Bools, Floats, Ints
 
 
 class DrawLog:
@@ -72,35 +73,35 @@ class _Logged:
     source: Noise
     draws: int = 0
 
-    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def laplace(self, values: Floats, scale: float, step: float) -> Floats:
         """See `Noise.laplace`."""
         return self._draw("laplace", lambda: self.source.laplace(values, scale, step))
 
-    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+    def gaussian(self, values: Floats, sigma: float, step: float) -> Floats:
         """See `Noise.gaussian`."""
         return self._draw("gaussian", lambda: self.source.gaussian(values, sigma, step))
 
-    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cauchy(self, values: Floats, scale: float, step: float) -> Floats:
         """See `Noise.cauchy`."""
         return self._draw("cauchy", lambda: self.source.cauchy(values, scale, step))
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
+    def cube(self, values: Floats, scale: float, step: float, least: int = 0) -> Floats:
         """See `Noise.cube`."""
         return self._draw("cube", lambda: self.source.cube(values, scale, step, least))
 
-    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+    def bernoulli(self, probability: float, size: int) -> Bools:
         """See `Noise.bernoulli`."""
         return self._draw("bernoulli", lambda: self.source.bernoulli(probability, size)).astype(np.bool_)
 
-    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def bernoulli_exp(self, exponents: Floats) -> Bools:
         """See `Noise.bernoulli_exp`."""
         return self._draw("bernoulli_exp", lambda: self.source.bernoulli_exp(exponents)).astype(np.bool_)
 
-    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+    def integers(self, high: int, size: int) -> Ints:
         """See `Noise.integers`."""
         return self._draw("integers", lambda: self.source.integers(high, size)).astype(np.int64)
 
-    def permutation(self, n: int) -> NDArray[np.int64]:
+    def permutation(self, n: int) -> Ints:
         """See `Noise.permutation`."""
         return self._draw("permutation", lambda: self.source.permutation(n)).astype(np.int64)
 

@@ -23,6 +23,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Ints
+
 RATE_MIN = 2.0**-50
 """Least rate: below it, sums of the numbers might not fit in 64 bits."""
 
@@ -31,7 +33,7 @@ _MORE_BITS = 64
 _RARE = 64 * math.log(2)
 
 
-def geometric(rate: Fraction, size: int, bits: random.Random) -> NDArray[np.int64]:
+def geometric(rate: Fraction, size: int, bits: random.Random) -> Ints:
     """Return independent geometric numbers, shape (size,), P(k) = (1 - e^-rate) e^(-rate k).
 
     `rate` is at least `RATE_MIN`, or ValueError.
@@ -44,7 +46,7 @@ def geometric(rate: Fraction, size: int, bits: random.Random) -> NDArray[np.int6
     for place in np.argwhere(uniform == first):
         row, digit = place.tolist()
         coins[row, digit] = _is_below(int(uniform[row, digit]), rate, digit, len(first) - 1, bits)
-    drawn: NDArray[np.int64] = coins @ (np.int64(1) << np.arange(len(first)))
+    drawn: Ints = coins @ (np.int64(1) << np.arange(len(first)))
     beyond = np.flatnonzero(coins[:, -1])
     if len(beyond):
         # The digits below are a geometric number's remainder, and stay; what is left of it counts in 2^digits.

@@ -34,9 +34,9 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.noise.geometric import geometric
+from fairwall.arrays import Bools, Floats, Ints
 from fairwall.laws.studies.commitment import name_and_nonce, noise_key
 
 STEPS_MAX = 2**53
@@ -93,20 +93,20 @@ def committed_noise(seed: bytes, request_id: str) -> Noise:
 class Noise(Protocol):
     """A source of noise, whose results lie on the grid."""
 
-    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def laplace(self, values: Floats, scale: float, step: float) -> Floats:
         """Round values to multiples of the step and add discrete Laplace noise: P(k steps) ~ exp(-|k| step/scale).
 
         `values`: secret numbers, shape (size,). `scale`: at least 0; 0 only rounds. `step`: the grid's step, a power of
         two.
         """
 
-    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+    def gaussian(self, values: Floats, sigma: float, step: float) -> Floats:
         """Round values to the grid and add discrete Gaussian noise: P(k steps) ~ exp(-(k step)^2 / (2 sigma^2))."""
 
-    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cauchy(self, values: Floats, scale: float, step: float) -> Floats:
         """Add Cauchy noise to values and round the sums to the grid."""
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
+    def cube(self, values: Floats, scale: float, step: float, least: int = 0) -> Floats:
         """Round values to the grid and add noise of `laws.noise.linf_ball`: P(k steps) ~ exp(-max|k| step/scale).
 
         `values`: secret numbers, shape (size,), at least one. `scale`: at least 0; 0 only rounds. `step`: the grid's
@@ -114,16 +114,16 @@ class Noise(Protocol):
         in steps. One person moves each value by at most 1, and its sizes are 1 apart. 0 is for a cube of any size.
         """
 
-    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+    def bernoulli(self, probability: float, size: int) -> Bools:
         """Return independent draws, shape (size,), True with the given probability."""
 
-    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def bernoulli_exp(self, exponents: Floats) -> Bools:
         """Return independent draws, True with probability exp(-exponent) each; exponents are at least 0."""
 
-    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+    def integers(self, high: int, size: int) -> Ints:
         """Return independent uniform draws from 0 .. high-1, shape (size,)."""
 
-    def permutation(self, n: int) -> NDArray[np.int64]:
+    def permutation(self, n: int) -> Ints:
         """Return a uniform permutation of 0 .. n-1."""
 
 
@@ -133,7 +133,7 @@ class Seeded:
 
     generator: np.random.Generator
 
-    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def laplace(self, values: Floats, scale: float, step: float) -> Floats:
         """See `Noise.laplace`. The difference of two geometric draws has the discrete law."""
         if scale == 0:
             return _on_grid(np.rint(values / step), step)
@@ -141,21 +141,21 @@ class Seeded:
         positive, negative = self.generator.geometric(success, (2, values.size))
         return _on_grid(np.rint(values / step) + (positive - negative), step)
 
-    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+    def gaussian(self, values: Floats, sigma: float, step: float) -> Floats:
         """See `Noise.gaussian`. Rounded normal draws: the discrete law but for (step / sigma)^2 / 24 of it."""
         drawn = self.generator.normal(0.0, sigma, values.size)
         return _on_grid(np.rint(values / step) + np.rint(drawn / step), step)
 
-    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cauchy(self, values: Floats, scale: float, step: float) -> Floats:
         """See `Noise.cauchy`."""
         return _on_grid(np.rint((values + scale * self.generator.standard_cauchy(values.size)) / step), step)
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
+    def cube(self, values: Floats, scale: float, step: float, least: int = 0) -> Floats:
         """See `Noise.cube`."""
         (drawn,) = self.cubes(values[np.newaxis], scale, step, least)
         return np.asarray(drawn)
 
-    def cubes(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
+    def cubes(self, values: Floats, scale: float, step: float, least: int = 0) -> Floats:
         """Add a cube's noise to each row of values, shape (rows, size). See `fairwall.laws.noise.linf_ball`."""
         steps = np.rint(values / step)
         if scale == 0:
@@ -172,27 +172,27 @@ class Seeded:
         ends = farthest[:, np.newaxis]
         return _on_grid(steps + self.generator.integers(-ends, ends, values.shape, endpoint=True), step)
 
-    def _on_stairs(self, shape: tuple[int, ...], scale: float, spacing: int, least: int) -> NDArray[np.int64]:
+    def _on_stairs(self, shape: tuple[int, ...], scale: float, spacing: int, least: int) -> Ints:
         k = np.arange(math.ceil(_RARE * scale) + 1)
         sizes = least + k * spacing
         weights = np.exp(-k / scale) * (2.0 * sizes + 1) ** shape[1]
         ends = self.generator.choice(sizes, (shape[0], 1), p=weights / weights.sum())
         return self.generator.integers(-ends, ends, shape, endpoint=True)
 
-    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+    def bernoulli(self, probability: float, size: int) -> Bools:
         """See `Noise.bernoulli`."""
         _require_probability(probability)
         return self.generator.random(size) < probability
 
-    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def bernoulli_exp(self, exponents: Floats) -> Bools:
         """See `Noise.bernoulli_exp`."""
         return self.generator.standard_exponential(exponents.shape) >= exponents
 
-    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+    def integers(self, high: int, size: int) -> Ints:
         """See `Noise.integers`."""
         return self.generator.integers(high, size=size)
 
-    def permutation(self, n: int) -> NDArray[np.int64]:
+    def permutation(self, n: int) -> Ints:
         """See `Noise.permutation`."""
         return self.generator.permutation(n)
 
@@ -206,7 +206,7 @@ class System:
 
     bits: random.Random = field(default_factory=random.SystemRandom, repr=False)
 
-    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def laplace(self, values: Floats, scale: float, step: float) -> Floats:
         """See `Noise.laplace`."""
         steps = _steps(values, step)
         if scale > 0:
@@ -214,7 +214,7 @@ class System:
             steps += positive - negative
         return _on_grid(steps.astype(np.float64), step)
 
-    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+    def gaussian(self, values: Floats, sigma: float, step: float) -> Floats:
         """See `Noise.gaussian`."""
         # Imports parts of OpenDP: its prelude imports scikit-learn, for two seconds, while a first caller waits.
         from opendp.measurements import make_gaussian
@@ -227,13 +227,13 @@ class System:
             steps = make_gaussian(_vectors(), l2_distance(T=float), scale=sigma / step)(steps)
         return _on_grid(np.array(steps, dtype=np.float64), step)
 
-    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cauchy(self, values: Floats, scale: float, step: float) -> Floats:
         """See `Noise.cauchy`."""
         unit = Fraction(scale) / Fraction(step)
         steps = [_cauchy_steps(Fraction(value) / Fraction(step), unit, self.bits) for value in values.tolist()]
         return _on_grid(np.array(steps, dtype=np.float64), step)
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
+    def cube(self, values: Floats, scale: float, step: float, least: int = 0) -> Floats:
         """See `Noise.cube`. Geometric numbers, coins of whole odds and uniform whole numbers: exact."""
         steps = _steps(values, step).tolist()
         if scale > 0:
@@ -242,34 +242,34 @@ class System:
             steps = [at + _below(2 * farthest + 1, self.bits) - farthest for at in steps]
         return _on_grid(np.array(steps, dtype=np.float64), step)
 
-    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+    def bernoulli(self, probability: float, size: int) -> Bools:
         """See `Noise.bernoulli`. Exact: a float64 probability is a fraction."""
         _require_probability(probability)
         return np.array([_bernoulli(Fraction(probability), self.bits) for _ in range(size)], dtype=np.bool_)
 
-    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def bernoulli_exp(self, exponents: Floats) -> Bools:
         """See `Noise.bernoulli_exp`. Exact (Canonne, Kamath, Steinke 2020, Algorithm 1)."""
         return np.array([_bernoulli_exp(Fraction(x), self.bits) for x in exponents.tolist()], dtype=np.bool_)
 
-    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+    def integers(self, high: int, size: int) -> Ints:
         """See `Noise.integers`."""
         return np.array([self.bits.randrange(high) for _ in range(size)], dtype=np.int64)
 
-    def permutation(self, n: int) -> NDArray[np.int64]:
+    def permutation(self, n: int) -> Ints:
         """See `Noise.permutation`."""
         order = list(range(n))
         self.bits.shuffle(order)
         return np.array(order, dtype=np.int64)
 
 
-def _steps(values: NDArray[np.float64], step: float) -> NDArray[np.int64]:
+def _steps(values: Floats, step: float) -> Ints:
     """Round values to whole steps; dividing by a power of two is exact."""
     return np.clip(np.rint(values / step), -STEPS_MAX, STEPS_MAX).astype(np.int64)
 
 
-def _on_grid(steps: NDArray[np.float64], step: float) -> NDArray[np.float64]:
+def _on_grid(steps: Floats, step: float) -> Floats:
     # Adding 0.0 turns -0.0 into 0.0: the sign of a zero would be one more bit, and a function of the secret.
-    on_grid: NDArray[np.float64] = np.clip(steps, -STEPS_MAX, STEPS_MAX) * step + 0.0
+    on_grid: Floats = np.clip(steps, -STEPS_MAX, STEPS_MAX) * step + 0.0
     return on_grid
 
 

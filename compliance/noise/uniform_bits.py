@@ -12,7 +12,8 @@ import random
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fairwall.arrays import Bools, Floats
 
 _AT_ONCE = 256
 
@@ -61,7 +62,7 @@ class KeyedBits(random.Random):
         return self.getrandbits(53) * 2.0**-53
 
 
-Draw = Callable[[int], NDArray[np.float64]]
+Draw = Callable[[int], Floats]
 """Maps a size to that many independent uniform multiples of 2^-53 in [0, 1)."""
 
 
@@ -80,7 +81,7 @@ def system() -> Draw:
     return _from_system
 
 
-def bernoulli(probability: float, size: int, draw: Draw) -> NDArray[np.bool_]:
+def bernoulli(probability: float, size: int, draw: Draw) -> Bools:
     """Return independent draws, True with exactly this probability however small: a float64 number is a fraction.
 
     A uniform number of 53 bits alone is below any positive probability with 2^-53 at least, which at epsilon = 40 is
@@ -92,7 +93,7 @@ def bernoulli(probability: float, size: int, draw: Draw) -> NDArray[np.bool_]:
     first = math.floor(math.ldexp(probability, 53))
     rest = math.ldexp(probability, 53) - first
     first_bits = math.ldexp(first, -53)
-    hit: NDArray[np.bool_] = uniform < first_bits
+    hit: Bools = uniform < first_bits
     if rest:
         ties = np.flatnonzero(uniform == first_bits)
         if ties.size:
@@ -100,6 +101,6 @@ def bernoulli(probability: float, size: int, draw: Draw) -> NDArray[np.bool_]:
     return hit
 
 
-def _from_system(size: int) -> NDArray[np.float64]:
+def _from_system(size: int) -> Floats:
     bits = np.frombuffer(os.urandom(8 * size), np.uint64) >> np.uint64(11)
     return bits.astype(np.float64) * 2.0**-53

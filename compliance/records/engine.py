@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.records.same_people import Traits, traits_by_ids
 from compliance.records.sums import GRID, TableSums
+from fairwall.arrays import Bytes, Floats, Ints
 from fairwall.errors import DataError, UserError
 from fairwall.rpc import fair_use
 from fairwall.rpc.errors import Refusal
@@ -89,7 +89,7 @@ class EnginePeople:
         """Number of people."""
         return sum(self.counts.values())
 
-    def columns(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    def columns(self) -> tuple[Bytes, Bytes]:
         """Return labels and groups as if people were ordered by these: for counts, where no single person is read."""
         cells, counts = list(self.counts), list(self.counts.values())
         labels, protected = (np.repeat(np.array([cell[i] for cell in cells], np.uint8), counts) for i in (0, 1))
@@ -428,11 +428,11 @@ def _of_labels(rows: Sequence[Mapping[str, Any]], models: int) -> TableSums:
     def total(row: Mapping[str, Any], j: int) -> float:
         return int(row[f"sum{j}"]) / (GRID if f"between{j}" in row else 1)
 
-    def totals(groups: Collection[int]) -> NDArray[np.float64]:
+    def totals(groups: Collection[int]) -> Floats:
         chosen = [[row for row in rows if row["y"] == label and row["a"] in groups] for label in (0, 1)]
         return np.array([[sum(total(row, j) for row in of) for j in range(models)] for of in chosen])
 
-    def people(groups: Collection[int]) -> NDArray[np.int64]:
+    def people(groups: Collection[int]) -> Ints:
         return np.array([sum(row["n"] for row in rows if row["y"] == y and row["a"] in groups) for y in (0, 1)])
 
     return TableSums(

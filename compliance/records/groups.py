@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes, Floats, Ints
 from fairwall.laws.groups.proxy_attributes import GRID
 
 OTHER, UNKNOWN = "other", "unknown"
@@ -34,8 +35,8 @@ class Probable:
     """
 
     name: str
-    parts: NDArray[np.int64] = field(repr=False)
-    golden: NDArray[np.bool_]
+    parts: Ints = field(repr=False)
+    golden: Bools
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +48,8 @@ class Grouped:
     """
 
     attributes: tuple[Attribute, ...]
-    codes: NDArray[np.uint8] = field(repr=False)
-    labels: NDArray[np.uint8]
+    codes: Bytes = field(repr=False)
+    labels: Bytes
     probable: Probable | None = None
 
     def golden(self, name: str) -> int:
@@ -61,7 +62,7 @@ class Grouped:
         sizes = [len(self.attributes[place].values) for place in places]
         return np.asarray(np.ravel_multi_index([self.codes[place] for place in places], sizes)), math.prod(sizes)
 
-    def products(self, by: tuple[str, ...], stratum: NDArray[np.intp], strata: int) -> tuple[NDArray[np.int64], ...]:
+    def products(self, by: tuple[str, ...], stratum: NDArray[np.intp], strata: int) -> tuple[Ints, ...]:
         """Return sums by stratum of products of probabilities (`laws.groups.proxy_attributes`), in their units.
 
         They are (others, golden), shapes (strata, other groups * pairs) and (strata, other groups * values^2).
@@ -75,7 +76,7 @@ class Grouped:
         cell, cells = self.cells(known) if known else (np.zeros(len(own), np.intp), 1)
         row, rows = stratum * cells + cell, strata * cells
 
-        def summed(place: NDArray[np.intp], places: int, weights: list[NDArray[np.float64]]) -> NDArray[np.int64]:
+        def summed(place: NDArray[np.intp], places: int, weights: list[Floats]) -> Ints:
             sums = np.stack([np.bincount(place, each, places) for each in weights], 1)
             return sums.astype(np.int64).reshape(strata, -1)  # whole numbers below 2^53, which add up exactly
 

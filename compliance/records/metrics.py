@@ -7,15 +7,13 @@ sums and counts gets every metric from them, with the same formulas.
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fairwall.arrays import Floats
 from fairwall.laws.metrics.metric import METRICS, Metric, MetricSums, find_metric, stratum
 
 __all__ = ["METRICS", "Metric", "MetricSums", "gaps", "stratum"]
 
 
-def gaps(metric: str, parts: Sequence[MetricSums]) -> NDArray[np.float64]:
+def gaps(metric: str, parts: Sequence[MetricSums]) -> Floats:
     """Return the metric of each model, shape (m,).
 
     In [-1, 1], or [0, 1] for an absolute metric, [0, 2] for ``eodds_sum``; for ``di`` at least 0, infinite or NaN where
@@ -37,6 +35,6 @@ def gaps(metric: str, parts: Sequence[MetricSums]) -> NDArray[np.float64]:
     return found.of_gaps([_difference_of_means(part) for part in parts])
 
 
-def _difference_of_means(part: MetricSums) -> NDArray[np.float64]:
+def _difference_of_means(part: MetricSums) -> Floats:
     # Two divisions and then one subtraction, in float64: the protocol fixes the bits.
     return part.sum1 / part.n1 - part.sum0 / part.n0

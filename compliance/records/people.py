@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.records.metrics import MetricSums
+from fairwall.arrays import Bools, Bytes, Floats, Ints
 from fairwall.laws.metrics.metric import find_metric, stratum
 from fairwall.laws.metrics.sensitivity import least_stratum
 from fairwall.laws.metrics.values import Values, sums_over, values_of
@@ -37,8 +38,8 @@ class Records:
     these metrics. Public, and part of the definition of neighbours: noise counts on it.
     """
 
-    labels: NDArray[np.uint8]
-    protected: NDArray[np.uint8] = field(repr=False)
+    labels: Bytes
+    protected: Bytes = field(repr=False)
     metrics: tuple[str, ...]
     minimum_group: int = 1
 
@@ -58,11 +59,7 @@ class Records:
 
     @classmethod
     def imagined(
-        cls,
-        labels: NDArray[np.uint8],
-        protected: NDArray[np.uint8],
-        metrics: tuple[str, ...] = (),
-        minimum_group: int = 1,
+        cls, labels: Bytes, protected: Bytes, metrics: tuple[str, ...] = (), minimum_group: int = 1
     ) -> Records:
         """Return records of simulated people, whom no check has to protect."""
         records = object.__new__(cls)
@@ -104,19 +101,19 @@ class Records:
         """Return the size of the smallest group in any of the metric's strata. Secret."""
         return min(min(self._split(members)) for members in self._strata(metric))
 
-    def among(self, people: NDArray[np.int64]) -> Records:
+    def among(self, people: Ints) -> Records:
         """Return some people's records, by position; they need not be fit for audits by themselves."""
         return Records(self.labels[people], self.protected[people], ())
 
-    def disadvantaged_in(self, cell_of: NDArray[np.intp], cells: int) -> NDArray[np.float64]:
+    def disadvantaged_in(self, cell_of: NDArray[np.intp], cells: int) -> Floats:
         """Return the number of disadvantaged in each cell, shape (cells,), from each person's cell, shape (people,)."""
         return np.bincount(cell_of[self.protected == 0], minlength=cells).astype(np.float64)
 
-    def disadvantaged_sums(self, weights: NDArray[np.int8]) -> NDArray[np.float64]:
+    def disadvantaged_sums(self, weights: NDArray[np.int8]) -> Floats:
         """Return sums over the disadvantaged, shape (sums,), of integer weights, shape (sums, people)."""
         return np.asarray(weights[:, self.protected == 0].sum(axis=1, dtype=np.int64), np.float64)
 
-    def turned(self, people: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    def turned(self, people: Bools) -> Bytes:
         """Return the protected attributes with those of some people, shape (people,), flipped."""
         return np.where(people, 1 - self.protected, self.protected).astype(np.uint8)
 
@@ -142,11 +139,11 @@ class Records:
             found.append(np.array([values[:, members].sum(axis=1, dtype=np.float64) for members in chosen]))
         return tuple(found)
 
-    def sums_of_disadvantaged(self, members: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sums_of_disadvantaged(self, members: Bools, values: Floats) -> Floats:
         """Return sums over the disadvantaged members, shape (k,), of members' values, shape (k, members)."""
         return sums_over(self.protected[members] == 0, values)
 
-    def _add_up(self, members: NDArray[np.bool_], values: Values) -> MetricSums:
+    def _add_up(self, members: Bools, values: Values) -> MetricSums:
         n0, n1 = self._split(members)
         return MetricSums(
             sum1=sums_over(members & (self.protected == 1), values),
@@ -155,11 +152,11 @@ class Records:
             n0=n0,
         )
 
-    def _strata(self, metric: str) -> Iterator[NDArray[np.bool_]]:
+    def _strata(self, metric: str) -> Iterator[Bools]:
         for label in find_metric(metric).strata:
             yield np.ones(self.labels.shape, np.bool_) if label is None else self.labels == label
 
-    def _split(self, members: NDArray[np.bool_]) -> tuple[int, int]:
+    def _split(self, members: Bools) -> tuple[int, int]:
         groups = self.protected[members]
         advantaged = int(np.count_nonzero(groups))
         return len(groups) - advantaged, advantaged

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools
 from fairwall.rpc.memory import LARGE_BYTES, let_go, room
 from fairwall.wire.rows import digest_of, ordered_ids
 
@@ -54,7 +55,7 @@ class FileRows:
     `audited`: whether each row has a record, in the order of the file, shape (people,).
     """
 
-    audited: NDArray[np.bool_] = field(repr=False)
+    audited: Bools = field(repr=False)
     ids: Ids | None = None
 
     @property

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.tables.columns import by_dlpack
 from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
@@ -238,7 +239,7 @@ def _hashes(values: pa.ChunkedArray) -> NDArray[np.uint64] | None:
     return np.asarray(found[by_dlpack(coded.indices)])
 
 
-def _numbers(values: pa.ChunkedArray) -> NDArray[np.float64] | None:
+def _numbers(values: pa.ChunkedArray) -> Floats | None:
     """Return a column of numbers, or of texts that `value_of` reads as numbers; None for others."""
     import pyarrow as pa
     from pyarrow import compute
@@ -260,7 +261,7 @@ def _numbers(values: pa.ChunkedArray) -> NDArray[np.float64] | None:
     return numbers if np.isfinite(numbers).all() else None
 
 
-def _of_numbers(numbers: NDArray[np.float64]) -> NDArray[np.uint64]:
+def _of_numbers(numbers: Floats) -> NDArray[np.uint64]:
     found, whole = np.empty(len(numbers), np.uint64), np.floor(numbers) == numbers
     for each, kind in ((whole, "<f8"), (~whole, "<f4")):
         for some in np.split(np.flatnonzero(each), range(_MANY, int(each.sum()), _MANY)):
@@ -285,7 +286,7 @@ def _of_value(written: bytes) -> bytes:
     return _short(written.removesuffix(b" 00:00:00"))  # a day, as a moment
 
 
-def _only_count(distinct: NDArray[np.float64], rows: int) -> bool:
+def _only_count(distinct: Floats, rows: int) -> bool:
     if len(distinct) < rows:
         return False
     numbers = np.sort(distinct)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.records.people import Records
+from fairwall.arrays import Floats, Ints
 from fairwall.laws.metrics.metric import MetricPart, find_metric
 from fairwall.laws.metrics.values import are_decisions
 from fairwall.laws.noise.linf_ball import Coordinates
@@ -30,8 +31,8 @@ class StratumSums:
     parts: tuple[int, ...]
     people: int
     n0: int = field(repr=False)
-    totals: NDArray[np.float64] = field(repr=False)
-    sum0: NDArray[np.float64] = field(repr=False)
+    totals: Floats = field(repr=False)
+    sum0: Floats = field(repr=False)
 
     @property
     def by_sums(self) -> bool:
@@ -63,10 +64,10 @@ class TableSums:
     digest : of all ids and predictions, whatever the order of rows; empty for uploaded models.
     """
 
-    people: NDArray[np.int64]
-    total: NDArray[np.float64] = field(repr=False)
-    n0: NDArray[np.int64] = field(repr=False)
-    sum0: NDArray[np.float64] = field(repr=False)
+    people: Ints
+    total: Floats = field(repr=False)
+    n0: Ints = field(repr=False)
+    sum0: Floats = field(repr=False)
     are_decisions: bool
     digest: bytes = field(repr=False)
 
@@ -96,7 +97,7 @@ class TableSums:
             strata.append(StratumSums(label, parts, people, n0, *joined))
         return tuple(strata)
 
-    def _of_part(self, part: MetricPart) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _of_part(self, part: MetricPart) -> tuple[Floats, Floats]:
         """Return totals of a part's values over everybody and over the disadvantaged, shape (models,) each."""
         totals = sums = np.zeros(self.models)
         for label in (0, 1) if part.label is None else (part.label,):

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
 from fairwall.laws.groups.group_counts import noise_variance
 from fairwall.laws.noise.row_noise import Ball
@@ -27,19 +27,12 @@ EXACT = 1e-6
 """Variance assumed for counts without noise: strata of several tables add up to the same people."""
 
 
-def decode(
-    releases: Sequence[tuple[NDArray[np.float64], GroupRelease]], shares: NDArray[np.float64]
-) -> NDArray[np.uint8]:
+def decode(releases: Sequence[tuple[Floats, GroupRelease]], shares: Floats) -> Bytes:
     """Return a guess of each person's group, (people,), from decisions, (models, people), and their released tables."""
     return read(*told(releases), shares)
 
 
-def read(
-    strata: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    variances: NDArray[np.float64],
-    shares: NDArray[np.float64],
-) -> NDArray[np.uint8]:
+def read(strata: Floats, counts: Floats, variances: Floats, shares: Floats) -> Bytes:
     """Return a guess of each person's group from counts, (people,), or (games, people) for several games.
 
     strata : (rows, people), each person's weight in each row.
@@ -58,9 +51,7 @@ def read(
     return guess
 
 
-def told(
-    releases: Sequence[tuple[NDArray[np.float64], GroupRelease]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def told(releases: Sequence[tuple[Floats, GroupRelease]]) -> tuple[Floats, Floats, Floats]:
     """Return each row's weights of people (1 in a table's stratum), its counts, and their noise's variance."""
     parts = []
     for decisions, release in releases:

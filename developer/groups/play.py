@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.groups.decode import decode
 from developer.groups.subsets import SEARCHED, SUBSETS, SearchBounds, SubsetPlan, found
 from developer.service import Shelf
+from fairwall.arrays import Floats
 from fairwall.client import by_group
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
 from fairwall.game.v1 import group_game_service_pb2 as wire
@@ -35,7 +35,7 @@ def play(seat: Seat, _shelf: Shelf) -> None:
             )
 
 
-def _asked(compliance: by_group.GroupStub, deal: wire.GroupDeal) -> list[tuple[NDArray[np.float64], GroupRelease]]:
+def _asked(compliance: by_group.GroupStub, deal: wire.GroupDeal) -> list[tuple[Floats, GroupRelease]]:
     """Send all batches, each for its part of epsilon."""
     terms, rng = by_group.terms(compliance, deal.deal_id), generator(deal.seed)
     plan = _plan(deal, terms.people)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from developer.climbing import climbed
 from developer.groups.decode import EXACT, read
+from fairwall.arrays import Floats
 from fairwall.laws.groups.group_counts import (
     DRAWN_MAX,
     PEOPLE_A_STRATUM,
@@ -42,17 +43,17 @@ _TRIED, _FINAL = 30_000, 100_000
 _LARGEST = 1e10
 """Largest (rows squared) times people times groups, at which answers are read in a second or two."""
 
-Choose = Callable[[np.random.Generator, int, int], NDArray[np.float64]]
+Choose = Callable[[np.random.Generator, int, int], Floats]
 """A function that returns the decisions of a batch, (models, people), given the numbers of people and parts."""
 
 
-def halves(rng: np.random.Generator, people: int, parts: int) -> NDArray[np.float64]:
+def halves(rng: np.random.Generator, people: int, parts: int) -> Floats:
     """Return `parts` models that each accept a random half of the people."""
     places = np.tile(np.arange(people), (parts, 1))
     return (rng.permuted(places, axis=1) < people // 2).astype(np.float64)
 
 
-def blocks(rng: np.random.Generator, people: int, parts: int) -> NDArray[np.float64]:
+def blocks(rng: np.random.Generator, people: int, parts: int) -> Floats:
     """Return models that identify each of `parts` random blocks, at least 2, of equal size by their decisions.
 
     A service counts each block for the price of one where its rules let the models share a table.
@@ -136,8 +137,8 @@ def _score(plan: SubsetPlan, bounds: SearchBounds, drawn: int, seed: int) -> flo
 
 
 def _answered(
-    decisions: NDArray[np.float64], epsilon: float, groups: int, games: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
+    decisions: Floats, epsilon: float, groups: int, games: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, NDArray[Any]]:
     """Return a simulated batch: weights (rows, people), noise variances (rows,) and noise (games, rows, groups)."""
     # A ball's noise is slow to draw, and is replaced by a Gaussian, which is close; a table's noise is not Gaussian,
     # and reveals up to two points more.

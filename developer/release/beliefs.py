@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.local import LOCAL_LAWS
 
@@ -60,19 +61,14 @@ class AttributeGuesses:
     spread : standard deviation of the number of advantaged people, for independent people and an estimated share.
     """
 
-    from_release: NDArray[np.uint8]
-    from_everything: NDArray[np.uint8]
+    from_release: Bytes
+    from_everything: Bytes
     consistent: float
-    probability: NDArray[np.float64]
+    probability: Floats
     spread: float
 
 
-def believe(
-    terms: game.ReleaseTerms,
-    features: NDArray[np.float64],
-    labels: NDArray[np.uint8],
-    encoded: Released | None,
-) -> AttributeGuesses:
+def believe(terms: game.ReleaseTerms, features: Floats, labels: Bytes, encoded: Released | None) -> AttributeGuesses:
     """Return the guesses of who is advantaged from codes, (people, columns), labels and the release, if any."""
     log_ratio, consistent = np.zeros(len(labels)), np.ones(len(labels), np.bool_)
     told = []
@@ -106,7 +102,7 @@ def by_column(terms: game.ReleaseTerms, encoded: Released | None) -> Iterator[tu
         start += column.domain
 
 
-def from_release(log_ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+def from_release(log_ratio: Floats) -> Floats:
     """Return P(advantaged | release) of each person, with the share of advantaged people estimated from the release.
 
     `log_ratio` is (people,), ln P(release | advantaged) - ln P(release | disadvantaged).
@@ -120,9 +116,7 @@ def from_release(log_ratio: NDArray[np.float64]) -> NDArray[np.float64]:
     return _posterior(log_ratio, np.log(share / (1 - share)))
 
 
-def from_everything(
-    log_ratio: NDArray[np.float64], known: NDArray[np.float64], other_releases: Sequence[NDArray[np.float64]] = ()
-) -> NDArray[np.float64]:
+def from_everything(log_ratio: Floats, known: Floats, other_releases: Sequence[Floats] = ()) -> Floats:
     """Return P(advantaged | release, all knowledge) of each person.
 
     log_ratio : (people,), as for `from_release`.
@@ -139,18 +133,18 @@ def from_everything(
     return _posterior(log_ratio, prior)
 
 
-def _regressed(log_ratio: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+def _regressed(log_ratio: Floats, known: Floats) -> Floats:
     """Return the regressed log-odds of being advantaged, (people,), before each person's own release."""
     spread = known.std(axis=0)
     scaled = np.column_stack([(known - known.mean(axis=0)) / np.where(spread > 0, spread, 1.0), np.ones(len(known))])
     penalty = np.append(np.ones(known.shape[1]), 0.0)
 
-    def gained(point: NDArray[np.float64]) -> float:
+    def gained(point: Floats) -> float:
         return _likelihood(log_ratio, scaled @ point) - 0.5 * float((penalty * point**2).sum())
 
     share = float(np.clip(from_release(log_ratio).mean(), _EDGE, 1 - _EDGE))
     point = np.append(np.zeros(known.shape[1]), np.log(share / (1 - share)))
-    prior: NDArray[np.float64] = scaled @ point
+    prior: Floats = scaled @ point
     if not _EDGE < share < 1 - _EDGE:
         return prior
     now = gained(point)
@@ -170,12 +164,12 @@ def _regressed(log_ratio: NDArray[np.float64], known: NDArray[np.float64]) -> ND
     return prior
 
 
-def _likelihood(log_ratio: NDArray[np.float64], prior: NDArray[np.float64]) -> float:
+def _likelihood(log_ratio: Floats, prior: Floats) -> float:
     """Return the log-likelihood of the release of a, up to a constant."""
     return float((np.logaddexp(0.0, log_ratio + prior) - np.logaddexp(0.0, prior)).sum())
 
 
-def _spread(log_ratio: NDArray[np.float64], probability: NDArray[np.float64]) -> float:
+def _spread(log_ratio: Floats, probability: Floats) -> float:
     """Return the standard deviation of the number of advantaged people."""
     # The variance at a given intercept of the regression is the sum v of p (1 - p), which is also the derivative of the
     # number by the intercept. The intercept's own variance is 1/I, I the sum of squared slopes: together v + v^2 / I.
@@ -185,14 +179,14 @@ def _spread(log_ratio: NDArray[np.float64], probability: NDArray[np.float64]) ->
     return float(np.sqrt(own + own**2 / max(told, SUREST)))
 
 
-def _mean_value(likelihood: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mean_value(likelihood: Floats) -> Floats:
     """Return the mean of a column's value given its release and a uniform prior: (people,)."""
     weights = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
-    mean: NDArray[np.float64] = weights @ np.arange(weights.shape[1]) / weights.sum(axis=1)
+    mean: Floats = weights @ np.arange(weights.shape[1]) / weights.sum(axis=1)
     return mean
 
 
-def _posterior(log_ratio: NDArray[np.float64] | float, log_odds: NDArray[np.float64] | float) -> NDArray[np.float64]:
+def _posterior(log_ratio: Floats | float, log_odds: Floats | float) -> Floats:
     from_both = np.clip(log_ratio + log_odds, -700, 700)
-    posterior: NDArray[np.float64] = 1 / (1 + np.exp(-from_both))
+    posterior: Floats = 1 / (1 + np.exp(-from_both))
     return posterior

@@ -22,7 +22,6 @@ which is corrected.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.release.beliefs import SUREST, AttributeGuesses
 from developer.reveal.decode.best import LARGEST
@@ -31,6 +30,7 @@ from developer.reveal.decode.ep import posterior, prior_log_odds
 from developer.reveal.decode.likelihood import counts_size, law_of
 from developer.reveal.decode.score import ratios
 from developer.reveal.strategies.strategy import PublicTerms
+from fairwall.arrays import Bytes, Floats
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.noise.count_noise import laplace_scales
 
@@ -41,17 +41,12 @@ _FARTHEST = 10.0
 """Standard deviations beyond which a noisy size was misread."""
 
 
-def tossed(people: int, queries: int, seed: int | np.random.Generator) -> NDArray[np.float64]:
+def tossed(people: int, queries: int, seed: int | np.random.Generator) -> Floats:
     """Return a coin toss for each person and query: shape (queries, people)."""
     return np.random.default_rng(seed).integers(0, 2, (queries, people)).astype(np.float64)
 
 
-def from_mixture(
-    query_terms: game.QueryTerms,
-    believed: AttributeGuesses,
-    predictions: NDArray[np.float64],
-    gaps: NDArray[np.float64],
-) -> NDArray[np.uint8]:
+def from_mixture(query_terms: game.QueryTerms, believed: AttributeGuesses, predictions: Floats, gaps: Floats) -> Bytes:
     """Return guesses of who is advantaged, (people,).
 
     The batch of predictions, (queries, people), and gaps, (queries,), spent all of ``query_terms.epsilon``.
@@ -72,12 +67,8 @@ def from_mixture(
 
 
 def _with_size(
-    query_terms: game.QueryTerms,
-    spread: float,
-    mean: float,
-    predictions: NDArray[np.float64],
-    gaps: NDArray[np.float64],
-) -> tuple[int, NDArray[np.float64]]:
+    query_terms: game.QueryTerms, spread: float, mean: float, predictions: Floats, gaps: Floats
+) -> tuple[int, Floats]:
     """Return an estimate of N0, and the answers of ``counts`` converted to groups of these sizes."""
     queries, people = predictions.shape
     scales = laplace_scales(queries, query_terms.epsilon)

@@ -14,6 +14,7 @@ from developer.release.mixture import from_mixture, tossed
 from developer.release.searched import found
 from developer.release.training import constant, train
 from developer.service import Shelf
+from fairwall.arrays import Bytes, Floats
 from fairwall.client.gaps import Audits, ask, ask_models
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
@@ -71,9 +72,7 @@ def _take(compliance: ReleaseServiceStub, deal: release.ReleaseDeal) -> NDArray[
     return gathered(next(parts).header.encoded, (part.encoded_chunk for part in parts))
 
 
-def _trained(
-    deal: release.ReleaseDeal, features: NDArray[np.float64], labels: NDArray[np.uint8], released: NDArray[Any] | None
-) -> Forest:
+def _trained(deal: release.ReleaseDeal, features: Floats, labels: Bytes, released: NDArray[Any] | None) -> Forest:
     if deal.input == release.TRAINING_INPUT_CONSTANT:
         return constant(labels)
     encodings = {column.place: _bits(deal, column, encoded) for column, encoded in by_column(deal.terms, released)}
@@ -83,12 +82,12 @@ def _trained(
     return train(rows, labels, how, deal.boosting.seed)
 
 
-def _bits(deal: release.ReleaseDeal, column: game.SensitiveColumn, encoded: NDArray[Any]) -> NDArray[np.uint8]:
+def _bits(deal: release.ReleaseDeal, column: game.SensitiveColumn, encoded: NDArray[Any]) -> Bytes:
     """Return a column's release as zeros and ones."""
     if encoded.dtype == np.uint8:
         return encoded
     law = LOCAL_LAWS[deal.terms.protocol].law(column.domain, column.share * deal.terms.epsilon)
-    bits: NDArray[np.uint8] = law.thresholded(encoded)
+    bits: Bytes = law.thresholded(encoded)
     return bits
 
 
@@ -110,7 +109,7 @@ def _audit(audits: Audits, deal: release.ReleaseDeal) -> int:
     return len(deal.metrics)
 
 
-def _ask(audits: Audits, deal: release.ReleaseDeal, believed: AttributeGuesses) -> tuple[NDArray[np.uint8], int]:
+def _ask(audits: Audits, deal: release.ReleaseDeal, believed: AttributeGuesses) -> tuple[Bytes, int]:
     """Query the training people, and return new guesses, (people,), and the number of queries."""
     asked = deal.terms.queried
     queries = found(asked, believed) if deal.searches else asked.queries

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.climbing import climbed
 from developer.release.beliefs import SUREST, AttributeGuesses
 from developer.release.mixture import from_mixture, tossed
 from developer.reveal.decode.likelihood import law_of
 from developer.reveal.strategies.strategy import PublicTerms
+from fairwall.arrays import Bools, Floats
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.noise.count_noise import laplace_scales
 
@@ -52,9 +52,7 @@ def found(query_terms: game.QueryTerms, believed: AttributeGuesses) -> int:
     return top if gain.mean() > gain.std() / math.sqrt(len(gain)) else every
 
 
-def _right(
-    queries: int, query_terms: game.QueryTerms, believed: AttributeGuesses, drawn: int, seed: int
-) -> NDArray[np.float64]:
+def _right(queries: int, query_terms: game.QueryTerms, believed: AttributeGuesses, drawn: int, seed: int) -> Floats:
     """Return the share of drawn people guessed right with `queries` queries, (games,)."""
     p = np.clip(1 - believed.probability, SUREST, 1 - SUREST)
     own = float((p * (1 - p)).sum())
@@ -69,9 +67,7 @@ def _right(
     return np.array(right)
 
 
-def _answered(
-    query_terms: game.QueryTerms, z: NDArray[np.bool_], rows: NDArray[np.float64], rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _answered(query_terms: game.QueryTerms, z: Bools, rows: Floats, rng: np.random.Generator) -> Floats:
     """Return the mechanism's answers to a batch, (queries,), if those of z, (people,), are disadvantaged."""
     queries, n = rows.shape
     n0 = int(np.clip(z.sum(), 1, n - 1))

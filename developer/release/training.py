@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import UserError
 from fairwall.learning.forest import Boosting, Forest, from_array
 
@@ -27,9 +27,7 @@ def require_lightgbm() -> None:
         raise BoostingUnavailable(_INSTALL)
 
 
-def train(
-    features: NDArray[np.uint8], labels: NDArray[np.uint8], boosting: Boosting, seed: int, threads: int = 1
-) -> Forest:
+def train(features: Bytes, labels: Bytes, boosting: Boosting, seed: int, threads: int = 1) -> Forest:
     """Fit LightGBM's binary classifier, as the code of Arcolezi, Makhlouf and Palamidessi (DBSec 2023) does.
 
     Features, (rows, features), are `fairwall.learning.design.design`'s. Where all labels are the same the constant is
@@ -56,7 +54,7 @@ def train(
     return forest_of(model.booster_.model_to_string(), features.shape[1])
 
 
-def constant(labels: NDArray[np.uint8]) -> Forest:
+def constant(labels: Bytes) -> Forest:
     """Return a model that predicts the more frequent label, 0 on a tie: the control that reads no feature."""
     more = 1.0 if 2 * int(labels.sum()) > len(labels) else -1.0
     return from_array(np.array([[-1.0, more, -1.0, -1.0]]), features=0)
@@ -75,7 +73,7 @@ def forest_of(model: str, features: int) -> Forest:
     return from_array(np.concatenate(trees), features, most=place)
 
 
-def _nodes(fields: dict[str, str], place: int) -> NDArray[np.float64]:
+def _nodes(fields: dict[str, str], place: int) -> Floats:
     """Return a tree's nodes, numbered from `place` on, inner nodes first."""
     leaves = _numbers(fields["leaf_value"])
     inner = len(leaves) - 1
@@ -96,5 +94,5 @@ def _nodes(fields: dict[str, str], place: int) -> NDArray[np.float64]:
     return nodes
 
 
-def _numbers(text: str) -> NDArray[np.float64]:
+def _numbers(text: str) -> Floats:
     return np.array(text.split(), dtype=np.float64)

@@ -9,16 +9,16 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.logistic_models import accuracy
 from developer.reveal.strategies.sizes import group_sizes
 from developer.reveal.translation import Play
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.mechanisms.table import MECHANISM_LAWS
 from fairwall.laws.privacy.amounts import EXACT, at_most, written
 from fairwall.wire.queries import Kind, request_id
 
-Ask = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]
+Ask = Callable[[str, Floats, float], Floats]
 """A function that sends a batch: request id, predictions (models, people), and epsilon, to answers (models,)."""
 
 
@@ -81,8 +81,8 @@ class DealAuditor:
     send: Ask
     purse: Purse
     play: Play
-    labels: NDArray[np.uint8] | None
-    base: Callable[[], NDArray[np.float64]]
+    labels: Bytes | None
+    base: Callable[[], Floats]
     n0: int | None = None
     size_queries: int = field(default=0, init=False)
     queries: int = field(default=0, init=False)
@@ -92,10 +92,10 @@ class DealAuditor:
     def __post_init__(self) -> None:
         self._public = self.n0 is not None
         self._reference: float | None = None
-        self._accuracies: list[NDArray[np.float64]] = []
+        self._accuracies: list[Floats] = []
 
     @property
-    def accuracy_models(self) -> NDArray[np.float64] | None:
+    def accuracy_models(self) -> Floats | None:
         """Each queried model's accuracy on the test set, shape (queries,), in [0, 1]; None without labels."""
         return np.concatenate([np.empty(0), *self._accuracies]) if self.labels is not None else None
 
@@ -104,7 +104,7 @@ class DealAuditor:
         self.given_up += queries
         self.purse.give_up(queries)
 
-    def size(self, row: NDArray[np.float64]) -> float:
+    def size(self, row: Floats) -> float:
         """Send the size query, shape (people reached,); everybody else is rejected."""
         self._require_unknown_size()
         play = self.play
@@ -115,13 +115,13 @@ class DealAuditor:
         self.n0 = group_sizes(gap, len(row))[0]
         return gap
 
-    def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def sized_gaps(self, row: Floats, rows: Floats) -> tuple[float, Floats]:
         """Send the size query and metric queries in one batch, so compliance answers both with one mechanism."""
         self._require_unknown_size()
         answers = self.gaps(np.vstack([row, rows]), sizes=1)
         return float(answers[0]), answers[1:]
 
-    def gaps(self, rows: NDArray[np.float64], sizes: int = 0) -> NDArray[np.float64]:
+    def gaps(self, rows: Floats, sizes: int = 0) -> Floats:
         """Send metric queries, (m, people reached), the first `sizes` of which are size queries."""
         play, base = self.play, self.base()
         people = rows.shape[1]
@@ -151,7 +151,7 @@ class DealAuditor:
             self._reference = float(self._ask("reference", self.play.reference(self.base()))[0])
         return self._reference
 
-    def _ask(self, kind: Kind, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _ask(self, kind: Kind, predictions: Floats) -> Floats:
         request, epsilon = self.purse.take(kind, len(predictions))
         answers = self.send(request, predictions, epsilon)
         # A mechanism that gives no answer returns NaN; a gap of 0 is as little information. For a ratio, NaN and

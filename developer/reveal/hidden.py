@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from developer.service import Audited, ReleasedModel
+from fairwall.arrays import Floats
 from fairwall.client.gaps import ask_models
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 
@@ -31,13 +29,11 @@ class HiddenAudits:
     metric: str
     features: int
 
-    def look(
-        self, base: ReleasedModel, request_id: str, epsilon: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def look(self, base: ReleasedModel, request_id: str, epsilon: float) -> tuple[Floats, Floats]:
         """Have the base model audited honestly; return the rows seen, (people, d), and scores, (people,) in [0, 1]."""
-        seen: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+        seen: list[tuple[Floats, Floats]] = []
 
-        def honestly(_: int, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        def honestly(_: int, features: Floats) -> Floats:
             scores = base.model(features)
             seen.append((features, scores))
             return scores
@@ -45,17 +41,11 @@ class HiddenAudits:
         self._send(request_id, epsilon, 1, honestly)
         return seen[0]
 
-    def ask(self, request_id: str, predictions: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    def ask(self, request_id: str, predictions: Floats, epsilon: float) -> Floats:
         """Return the gaps of models that give these predictions, (models, people), whatever rows they are sent."""
         return self._send(request_id, epsilon, len(predictions), lambda model, _: predictions[model])
 
-    def _send(
-        self,
-        request_id: str,
-        epsilon: float,
-        models: int,
-        answer: Callable[[int, NDArray[np.float64]], NDArray[np.float64]],
-    ) -> NDArray[np.float64]:
+    def _send(self, request_id: str, epsilon: float, models: int, answer: Callable[[int, Floats], Floats]) -> Floats:
         under_way = (self.deal_id, request_id)
         self.audited[under_way] = Audited(models, self.features, answer)
         try:

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Model = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+from fairwall.arrays import Bytes, Floats
+
+Model = Callable[[Floats], Floats]
 """Features, shape (rows, d), to scores in [0, 1], shape (rows,)."""
 
 _FOLDS = 5
@@ -41,20 +42,20 @@ _LEAST_CURVATURE = 1e-12
 class Logistic:
     """A fitted logistic regression; weights: (d,)."""
 
-    weights: NDArray[np.float64]
+    weights: Floats
     intercept: float
 
-    def log_odds(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_odds(self, features: Floats) -> Floats:
         """Return ln(P(1) / P(0)), shape (rows,), for features of shape (rows, d)."""
-        odds: NDArray[np.float64] = features @ self.weights + self.intercept
+        odds: Floats = features @ self.weights + self.intercept
         return odds
 
-    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: Floats) -> Floats:
         """Return P(1), shape (rows,), in [0, 1], for features of shape (rows, d)."""
         return _probability(self.log_odds(features))
 
 
-def fit(features: NDArray[np.float64], labels: NDArray[np.uint8] | NDArray[np.float64]) -> Logistic:
+def fit(features: Floats, labels: Bytes | Floats) -> Logistic:
     """Fit labels, (rows,), 0 or 1 or the probability of 1, to features, (rows, d), finite."""
     rows, columns = features.shape
     ones = float(labels.sum())
@@ -85,12 +86,7 @@ def fit(features: NDArray[np.float64], labels: NDArray[np.uint8] | NDArray[np.fl
 
 
 def _halved(
-    log_odds: NDArray[np.float64],
-    moved: NDArray[np.float64],
-    point: NDArray[np.float64],
-    step: NDArray[np.float64],
-    penalised: NDArray[np.float64],
-    labels: NDArray[np.uint8] | NDArray[np.float64],
+    log_odds: Floats, moved: Floats, point: Floats, step: Floats, penalised: Floats, labels: Bytes | Floats
 ) -> float:
     """Return the part of a step that lowers the loss: 1, or a power of 1/2; 0 where rounding prevents any."""
 
@@ -103,17 +99,17 @@ def _halved(
     return next((size for size in 0.5 ** np.arange(_HALVINGS_MAX) if loss(size) < now), 0.0)
 
 
-def _probability(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    probability: NDArray[np.float64] = np.exp(-np.logaddexp(0, -log_odds))
+def _probability(log_odds: Floats) -> Floats:
+    probability: Floats = np.exp(-np.logaddexp(0, -log_odds))
     return probability
 
 
-def identity(features: NDArray[np.float64]) -> NDArray[np.float64]:
+def identity(features: Floats) -> Floats:
     """Return the single feature, clipped to [0, 1]: the base model of synthetic data."""
     return np.clip(features[:, 0], 0.0, 1.0)
 
 
-def logistic(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Model:
+def logistic(features: Floats, labels: Bytes) -> Model:
     """Train a logistic regression on features (rows, d) and labels (rows,); a constant where all labels are equal."""
     if labels.min() == labels.max():
         constant = float(labels[0])
@@ -121,7 +117,7 @@ def logistic(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Model:
     return fit(features, labels).scores
 
 
-def cross_fitted(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.float64]:
+def cross_fitted(features: Floats, labels: Bytes) -> Floats:
     """Return each row's score, (rows,) in [0, 1], by a logistic regression that was trained on the other folds."""
     scores = np.empty(len(labels))
     folds = min(_FOLDS, len(labels))
@@ -131,15 +127,13 @@ def cross_fitted(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> ND
     return scores
 
 
-def accuracy(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.float64]:
+def accuracy(scores: Floats, labels: Bytes) -> Floats:
     """Return the accuracy at the threshold 1/2: (...), for scores (..., rows) and labels (rows,)."""
-    right: NDArray[np.float64] = np.mean((scores >= 0.5) == (labels == 1), axis=-1)
+    right: Floats = np.mean((scores >= 0.5) == (labels == 1), axis=-1)
     return right
 
 
-def log_likelihood_ratio(
-    sample: NDArray[np.float64], disadvantaged_rows: int, people: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def log_likelihood_ratio(sample: Floats, disadvantaged_rows: int, people: Floats) -> Floats:
     """Return each person's log-likelihood ratio, (n,), of being disadvantaged to being advantaged, by features.
 
     A logistic regression of the group on the features gives posterior log-odds, from which the sample's own log-odds
@@ -151,5 +145,5 @@ def log_likelihood_ratio(
     """
     groups = (np.arange(len(sample)) < disadvantaged_rows).astype(np.uint8)
     prior = np.log(disadvantaged_rows / (len(sample) - disadvantaged_rows))
-    ratio: NDArray[np.float64] = fit(sample, groups).log_odds(people) - prior
+    ratio: Floats = fit(sample, groups).log_odds(people) - prior
     return ratio

@@ -19,6 +19,7 @@ from developer.reveal.logistic_models import accuracy, cross_fitted, identity, l
 from developer.reveal.strategies import STRATEGIES, PublicTerms, Reveal, StrategyInputs
 from developer.reveal.translation import Play, plays
 from developer.service import Audited, ReleasedModel, Shelf
+from fairwall.arrays import Bools, Bytes, Floats
 from fairwall.client.gaps import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.game.v1 import reveal_service_pb2 as game
@@ -34,7 +35,7 @@ from fairwall.wire.v1.array_pb2 import Array
 
 LOG = logging.getLogger(__name__)
 
-Scores = Callable[[], NDArray[np.float64]]
+Scores = Callable[[], Floats]
 _T = TypeVar("_T", bound=np.generic)
 
 _IDENTITY = ReleasedModel(identity, 1)
@@ -49,8 +50,8 @@ class _TestSet:
     looks : number of metric queries spent on seeing the features.
     """
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8] | None
+    features: Floats
+    labels: Bytes | None
     scores: Scores
     ask: Ask
     purse: Purse
@@ -93,7 +94,7 @@ class Workshop:
         self._trained: tuple[str, Future[ReleasedModel]] | None = None
 
     def base_model(
-        self, deal: game.DeveloperDeal, features: NDArray[np.float64], labels: NDArray[np.uint8]
+        self, deal: game.DeveloperDeal, features: Floats, labels: Bytes
     ) -> tuple[Scores, Callable[[], ReleasedModel]]:
         """Begin to train a deal's base model; return functions that wait for its scores, (n,), and for the model."""
         if deal.base_model == game.BASE_MODEL_IDENTITY:
@@ -123,7 +124,7 @@ class Workshop:
         return ReleasedModel(logistic(features, labels.astype(np.uint8, copy=False)), features.shape[1])
 
 
-def no_query_guess(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
+def no_query_guess(scores: Floats) -> Bytes:
     """Return a guess without any query, (n,), 1 = advantaged: the lower-scored half is disadvantaged, ties by position.
 
     Every answer's value is measured against this guess. It needs no group size; where h0 ignores groups it is right
@@ -143,7 +144,7 @@ def _given(
     scores, model = workshop.base_model(deal, features, labels)
     metric = name_of(deal.metric)
 
-    def send(request_id: str, predictions: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    def send(request_id: str, predictions: Floats, epsilon: float) -> Floats:
         return ask(audits, deal.deal_id, request_id, metric, predictions, epsilon).gaps
 
     strata = [int(inside.sum()) for inside in strata_of(metric, labels)]
@@ -205,7 +206,7 @@ def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | No
     labels, scores = test_set.labels, test_set.scores
 
     @cache
-    def baseline() -> NDArray[np.uint8]:
+    def baseline() -> Bytes:
         return no_query_guess(scores()) if inference is None else (inference() <= 0).astype(np.uint8)
 
     parts: list[tuple[Play, DealAuditor, Reveal]] = []
@@ -243,19 +244,16 @@ def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | No
     return _submission(deal.deal_id, test_set, parts, baseline())
 
 
-def _base_weights(play: Play, scores: Scores) -> NDArray[np.float64]:
+def _base_weights(play: Play, scores: Scores) -> Floats:
     return play.base_weights(scores())
 
 
-def _of(values: Callable[[], NDArray[_T]], reached: NDArray[np.bool_]) -> NDArray[_T]:
+def _of(values: Callable[[], NDArray[_T]], reached: Bools) -> NDArray[_T]:
     return values()[reached]
 
 
 def _submission(
-    deal_id: str,
-    test_set: _TestSet,
-    parts: Sequence[tuple[Play, DealAuditor, Reveal]],
-    baseline: NDArray[np.uint8],
+    deal_id: str, test_set: _TestSet, parts: Sequence[tuple[Play, DealAuditor, Reveal]], baseline: Bytes
 ) -> game.SubmitRevealRequest:
     """Return the submission about everybody: people whom the metric does not count keep the prior guess."""
     scores, labels = test_set.scores(), test_set.labels

@@ -47,8 +47,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes, Floats
 from fairwall.laws.metrics.answer_precision import Precision
 from fairwall.laws.metrics.metric import find_metric, stratum
 
@@ -72,8 +72,8 @@ class Play:
     """
 
     metric: str
-    labels: NDArray[np.uint8]
-    reached: NDArray[np.bool_]
+    labels: Bytes
+    reached: Bools
     absolute: bool
     others: float | None
 
@@ -100,11 +100,11 @@ class Play:
             return max(precision - (2 if self.needs_sizes else 1), 0)
         return 14 if precision == "float64" else 5
 
-    def base_weights(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
+    def base_weights(self, base: Floats) -> Floats:
         """Return the base model's weights, shape (people,), from its scores, shape (n,)."""
         return self._turned(base)[self.reached]
 
-    def predictions(self, weights: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictions(self, weights: Floats, base: Floats) -> Floats:
         """Return everybody's predictions, (m, n), from weights, (m, people) in [0, 1], and the base model's scores."""
         predictions = np.tile(
             base if self.others is None else np.full(len(self.labels), self.others), (len(weights), 1)
@@ -115,18 +115,13 @@ class Play:
             return self._turned(np.round(predictions / UNIT) * UNIT)
         return predictions
 
-    def reference(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
+    def reference(self, base: Floats) -> Floats:
         """Return the row, (1, n), whose answer is the gap of everybody else; used if `needs_reference`."""
         return self.predictions(np.zeros((1, int(self.reached.sum()))), base)
 
     def gap(
-        self,
-        answers: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        n0: int | None = None,
-        n1: int | None = None,
-        reference: float = 0.0,
-    ) -> NDArray[np.float64]:
+        self, answers: Floats, weights: Floats, n0: int | None = None, n1: int | None = None, reference: float = 0.0
+    ) -> Floats:
         """Return the statistical parity gaps of the weights, or their absolute values, from the metric's answers.
 
         answers, weights : (m,) and (m, people).
@@ -139,7 +134,7 @@ class Play:
             return _gap_of_ratio(answers, weights.sum(axis=1), n0, n1)
         return answers - reference if self.needs_reference else answers
 
-    def size_row(self, row: NDArray[np.float64], base: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def size_row(self, row: Floats, base: Callable[[], Floats]) -> Floats:
         """Return the predictions, (1, n), of the size query: a row, (people,), that accepts one person only.
 
         The base model's scores are used only if `needs_reference`: then the other stratum's gap must be that of the
@@ -155,15 +150,13 @@ class Play:
         # N1/(N1 - 1), infinite for N1 = 1; or (N0 - 1)/N0.
         return 1 - 1 / answer if answer > 1 else answer - 1
 
-    def _turned(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _turned(self, scores: Floats) -> Floats:
         if find_metric(self.metric).parts[0].value != "correct":
             return scores
         return np.where(self.labels == 1, scores, 1 - scores)
 
 
-def plays(
-    metric: str, labels: NDArray[np.uint8], perturbation: float = 1.0, base: NDArray[np.float64] | None = None
-) -> tuple[Play, ...]:
+def plays(metric: str, labels: Bytes, perturbation: float = 1.0, base: Floats | None = None) -> tuple[Play, ...]:
     """Return the games that a metric allows: two for equalized odds, the people with y = 1 first; else one.
 
     perturbation : largest distance of a prediction from the base model's; 1 leaves predictions free.
@@ -178,9 +171,7 @@ def plays(
     )
 
 
-def _constant(
-    metric: str, people: NDArray[np.bool_], perturbation: float, base: NDArray[np.float64] | None
-) -> float | None:
+def _constant(metric: str, people: Bools, perturbation: float, base: Floats | None) -> float | None:
     """Return the prediction of the stratum not played in; None where only the base model's scores are allowed."""
     if perturbation >= 1 or not people.any():
         return 0.0
@@ -197,7 +188,7 @@ def _constant(
     return None
 
 
-def _gap_of_ratio(ratios: NDArray[np.float64], totals: NDArray[np.float64], n0: int, n1: int) -> NDArray[np.float64]:
+def _gap_of_ratio(ratios: Floats, totals: Floats, n0: int, n1: int) -> Floats:
     finite = np.isfinite(ratios)
     r = np.where(finite, ratios, 0.0)
     gaps = np.where(finite, (1 - r) * totals / (n1 + r * n0), -totals / n0)

@@ -22,8 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import UserError
 from fairwall.learning.ensemble import unit
 
@@ -42,7 +42,7 @@ class GroupAdder:
     multiplier : the standard deviation of the Gaussian noise on every number, over `SENSITIVITY`; 0 for none.
     """
 
-    ask: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    ask: Callable[[Floats], Floats]
     multiplier: float
 
     @property
@@ -50,11 +50,11 @@ class GroupAdder:
         """The privacy cost of one request: sensitivity over standard deviation; 0 where there is no noise."""
         return 1 / self.multiplier if self.multiplier > 0 else 0.0
 
-    def means(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def means(self, rows: Floats) -> Floats:
         """Return the groups' mean rows, shape (2, width). A size of less than 1 counts as 1."""
         return means_of(self.ask(rows))
 
-    def rates(self, scores: NDArray[np.float64]) -> GroupRates:
+    def rates(self, scores: Floats) -> GroupRates:
         """Return the groups' shares and mean scores, for scores in [0, 1], shape (n,)."""
         # Around 1/2, so that a row is as long as it may be.
         told = self.ask(2 * scores[:, None] - 1)
@@ -86,8 +86,8 @@ class GroupAccess:
     before : the privacy cost of the membership, likewise.
     """
 
-    membership: NDArray[np.float64]
-    rates: Callable[[NDArray[np.float64]], GroupRates]
+    membership: Floats
+    rates: Callable[[Floats], GroupRates]
     cost: float = 0.0
     before: float = 0.0
 
@@ -96,35 +96,35 @@ class GroupAccess:
         return math.hypot(self.before, self.cost * math.sqrt(tellings))
 
 
-def exact_sums(protected: NDArray[np.uint8], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def exact_sums(protected: Bytes, rows: Floats) -> Floats:
     """Return the sums of rows (n, width) by group, and their numbers: (2, width + 1), as `GroupAdder.ask` does."""
     of_group = np.stack([protected == 0, protected == 1]).astype(np.float64)
     return np.asarray(of_group @ np.column_stack([rows, np.ones(len(rows))]))
 
 
-def means_of(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def means_of(sums: Floats) -> Floats:
     """Return the groups' mean rows, shape (2, width). A size of less than 1 counts as 1."""
     return np.asarray(sums[:, :-1] / np.maximum(sums[:, -1:], 1))
 
 
-def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> GroupAdder:
+def held_sums(protected: Bytes, multiplier: float, rng: np.random.Generator) -> GroupAdder:
     """Return sums computed from the protected attribute, (n,), which the developer holds; multiplier 0 is exact."""
     require_both(protected)
 
-    def ask(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def ask(rows: Floats) -> Floats:
         told = exact_sums(protected, rows)
         return np.asarray(told + multiplier * SENSITIVITY * rng.standard_normal(told.shape))
 
     return GroupAdder(ask, multiplier)
 
 
-def held(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> GroupAccess:
+def held(protected: Bytes, multiplier: float, rng: np.random.Generator) -> GroupAccess:
     """Return groups with exact memberships and noisy rates, from a protected attribute that the developer holds."""
     sums = held_sums(protected, multiplier, rng)
     return GroupAccess(protected.astype(np.float64), sums.rates, sums.cost)
 
 
-def told(sums: GroupAdder, features: NDArray[np.float64]) -> GroupAccess:
+def told(sums: GroupAdder, features: Floats) -> GroupAccess:
     r"""Return groups known only by another party's sums of features, (n, d): one request for membership, one per rates.
 
     With m_a the answered mean of the groups' rows x, scaled to norm 1 at most, and v = m_1 - m_0, a row counts as
@@ -143,13 +143,13 @@ def told(sums: GroupAdder, features: NDArray[np.float64]) -> GroupAccess:
     return GroupAccess(membership, sums.rates, sums.cost, sums.cost)
 
 
-def require_both(protected: NDArray[np.uint8]) -> None:
+def require_both(protected: Bytes) -> None:
     """Raise `UserError` unless both groups have rows."""
     for group, name in ((0, "disadvantaged"), (1, "advantaged")):
         if not (protected == group).any():
             raise UserError(f"no row is in the {name} group: there is no gap between groups to close")
 
 
-def row_weights(pull: float, membership: NDArray[np.float64], share: tuple[float, float]) -> NDArray[np.float64]:
+def row_weights(pull: float, membership: Floats, share: tuple[float, float]) -> Floats:
     """Return every row's weight w_i in the penalty, (n,); `pull` is lambda times the gap."""
     return pull * (membership / share[1] - (1 - membership) / share[0])

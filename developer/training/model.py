@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import UserError
 from fairwall.learning.ensemble import Ensemble
 
@@ -15,8 +15,8 @@ from fairwall.learning.ensemble import Ensemble
 class TrainingSet:
     """The rows to train on: features, (n, d), finite, and labels, (n,), 0 or 1, of which both occur."""
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
+    features: Floats
+    labels: Bytes
 
     def __post_init__(self) -> None:
         if len(self.features) != len(self.labels):
@@ -76,6 +76,6 @@ class Trained:
     spent: TrainingPromise | None
     steps: tuple[TrainingStep, ...] = ()
 
-    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: Floats) -> Floats:
         """Return the probability of label 1, shape (rows,), in [0, 1], for features of shape (rows, d)."""
         return np.asarray(self.network.scores(features)[0])

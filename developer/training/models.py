@@ -9,13 +9,13 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.training import network, regression
 from developer.training.groups import GroupAdder, held, told
 from developer.training.model import Trained, TrainingBudget, TrainingPromise, TrainingSet
 from developer.training.network import Network
 from developer.training.regression import Regression
+from fairwall.arrays import Bytes
 from fairwall.errors import UserError
 from fairwall.laws.noise.gaussian import gaussian_epsilon
 from fairwall.learning.training import Recipe
@@ -36,9 +36,7 @@ MODELS: dict[str, Network | Regression] = {
 """Table I of [SD]; the budgets are its epsilon = 0.1 and delta = 1e-5."""
 
 
-def train(
-    people: TrainingSet, settings: Network | Regression, seed: int, protected: NDArray[np.uint8] | None = None
-) -> Trained:
+def train(people: TrainingSet, settings: Network | Regression, seed: int, protected: Bytes | None = None) -> Trained:
     """Train a model; only fair models read the protected attribute, (n,), 1 = advantaged, that the developer holds."""
     if settings.strength == 0:
         protected = None

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.training.groups import GroupAccess, row_weights
 from developer.training.model import Trained, TrainingBudget, TrainingPromise, TrainingSet, TrainingStep
+from fairwall.arrays import Floats
 from fairwall.errors import UserError
 from fairwall.laws.noise.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.learning.batches import OVERFLOW, Batches, Poisson, shuffled
@@ -125,7 +125,7 @@ def train(people: TrainingSet, settings: Network, seed: int, groups: GroupAccess
 def _penalty(people: TrainingSet, settings: Network, groups: GroupAccess) -> WeightedRows:
     followed = 0.0
 
-    def weigh(network: Ensemble, _: Sequence[int]) -> NDArray[np.float64]:
+    def weigh(network: Ensemble, _: Sequence[int]) -> Floats:
         nonlocal followed
         told = groups.rates(network.scores(people.features)[0])
         followed += FOLLOW * (told.gap - followed)

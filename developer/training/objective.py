@@ -39,8 +39,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.noise.gaussian import gaussian_multiplier
 
 ROW_NORM = math.sqrt(2)
@@ -55,9 +55,7 @@ def ridge(kappa: float) -> float:
     return ROW_NORM**2 / 4 / math.expm1(kappa)
 
 
-def perturbation(
-    dimension: int, epsilon: float, delta: float, kappa: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def perturbation(dimension: int, epsilon: float, delta: float, kappa: float, rng: np.random.Generator) -> Floats:
     """Return a draw of b, (dimension,), that makes the minimum (epsilon, delta)-private; kappa is below epsilon.
 
     `delta` 0 is pure epsilon; `dimension` is that of w, the intercept included.
@@ -71,20 +69,15 @@ def perturbation(
     return ROW_NORM / left * exponential_vector(dimension, rng)
 
 
-def exponential_vector(dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def exponential_vector(dimension: int, rng: np.random.Generator) -> Floats:
     """Return a draw from the density proportional to exp(-|b|): pure epsilon = 1 for an l2 sensitivity of 1."""
     direction = rng.standard_normal(dimension)
     return np.asarray(rng.gamma(dimension) * direction / np.linalg.norm(direction))
 
 
 def minimum(
-    rows: NDArray[np.float64],
-    labels: NDArray[np.uint8],
-    ridge: float,
-    tilt: NDArray[np.float64],
-    across: NDArray[np.float64] | None = None,
-    beyond: float = 0.0,
-) -> NDArray[np.float64]:
+    rows: Floats, labels: Bytes, ridge: float, tilt: Floats, across: Floats | None = None, beyond: float = 0.0
+) -> Floats:
     """Return the w, (d + 1,), that minimises J, by Newton's method with halved steps.
 
     rows : (n, d + 1), r_i, the last column 1.
@@ -94,7 +87,7 @@ def minimum(
     towards = tilt - labels @ rows
     across = np.zeros(rows.shape[1]) if across is None else across
 
-    def value(w: NDArray[np.float64]) -> float:
+    def value(w: Floats) -> float:
         return float(np.logaddexp(0, rows @ w).sum() + towards @ w + ridge / 2 * w @ w + (across @ w + beyond) ** 2 / 2)
 
     w = np.zeros(rows.shape[1])

@@ -17,6 +17,7 @@ from developer.training.model import TrainingBudget, TrainingSet, TrainingStep
 from developer.training.models import askings, chosen, train, train_told
 from developer.training.network import Network
 from developer.training.regression import Regression
+from fairwall.arrays import Bytes, Floats
 from fairwall.compliance.v1 import statistics_service_pb2 as wire
 from fairwall.compliance.v1.statistics_service_pb2_grpc import StatisticsServiceStub
 from fairwall.game.v1 import training_service_pb2 as training
@@ -47,9 +48,9 @@ _SLACK = 1 - 1e-3
 class TrainingRows:
     """Features (rows, d), labels (rows,), and the protected attribute (rows,) where the developer holds it."""
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    protected: NDArray[np.uint8] | None
+    features: Floats
+    labels: Bytes
+    protected: Bytes | None
 
     def take(self, part: slice) -> TrainingRows:
         """Return a part of the rows."""
@@ -60,7 +61,7 @@ class TrainingRows:
 class ModelScorer(Protocol):
     """A model with scores."""
 
-    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: Floats) -> Floats:
         """Return the probability of label 1, shape (rows,), in [0, 1], for features of shape (rows, d)."""
 
 
@@ -80,7 +81,7 @@ class ModelSubmission:
     """
 
     scores: NDArray[np.float32]
-    decisions: NDArray[np.uint8]
+    decisions: Bytes
     epsilon: float
     delta: float
     group_epsilons: tuple[float, ...] = ()
@@ -117,7 +118,7 @@ class GroupSumClient:
         multiplier = flip_multiplier(self._deal.statistics.epsilon, self._deal.statistics.delta, times)
         return GroupAdder(lambda rows: self._ask(rows, multiplier), record_multiplier(multiplier))
 
-    def _ask(self, rows: NDArray[np.float64], multiplier: float) -> NDArray[np.float64]:
+    def _ask(self, rows: Floats, multiplier: float) -> Floats:
         self.count += 1
         # A norm of 1 may come out above 1 by rounding.
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -185,11 +186,7 @@ def made(
 
 
 def _practised(
-    deal: training.ModelDeal,
-    private: TrainingRows,
-    public: TrainingRows,
-    tested: NDArray[np.float64],
-    client: GroupSumClient | None,
+    deal: training.ModelDeal, private: TrainingRows, public: TrainingRows, tested: Floats, client: GroupSumClient | None
 ) -> tuple[ModelScorer, ModelSubmission]:
     from developer.training.practice import PRACTICES, PracticeTask  # imported only by the deals that need it
 
@@ -220,7 +217,7 @@ def _practised(
     )
 
 
-def _decided(model: Decider, rows: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.uint8]:
+def _decided(model: Decider, rows: Floats, rng: np.random.Generator) -> Bytes:
     """Return decisions, drawn where the model is random: once for each group a row may be of, with the same draws."""
     lots = rng.random(len(rows))
     of_groups = np.stack([model.decisions(rows, np.full(len(rows), group, np.uint8)) for group in (0, 1)])
@@ -239,7 +236,7 @@ def settings_of(terms: training.ModelTerms) -> Network | Regression:
     )
 
 
-def _rates(sums: GroupAdder, labels: NDArray[np.uint8], client: GroupSumClient | None) -> ModelSubmission:
+def _rates(sums: GroupAdder, labels: Bytes, client: GroupSumClient | None) -> ModelSubmission:
     nothing = np.empty(0, np.float32)
     rates = sums.rates(labels.astype(np.float64)).rate
     return ModelSubmission(

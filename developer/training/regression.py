@@ -24,11 +24,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.training.groups import GroupAdder, exact_sums, means_of, require_both, told
 from developer.training.model import Trained, TrainingBudget, TrainingPromise, TrainingSet, TrainingStep
 from developer.training.objective import ROW_NORM, exponential_vector, minimum, perturbation, ridge
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import UserError
 from fairwall.laws.noise.gaussian import gaussian_multiplier
 from fairwall.learning.ensemble import Ensemble, unit
@@ -42,8 +42,8 @@ class Between:
     gap : of scores, (n,); used by a regression with several requests.
     """
 
-    slope: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    gap: Callable[[NDArray[np.float64]], float]
+    slope: Callable[[Floats], Floats]
+    gap: Callable[[Floats], float]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Regression:
             raise ValueError("groups are asked at least once, and once only where there is a budget")
 
 
-def held_between(settings: Regression, protected: NDArray[np.uint8], seed: int) -> Between:
+def held_between(settings: Regression, protected: Bytes, seed: int) -> Between:
     """Return the groups' differences from a protected attribute that the developer holds, with the budget's noise.
 
     Each group's sum of rows and its size are released at once; a record adds a row of norm 1 at most, and 1.
@@ -79,7 +79,7 @@ def held_between(settings: Regression, protected: NDArray[np.uint8], seed: int) 
     require_both(protected)
     budget, rng = settings.budget, np.random.default_rng([seed, 1])
 
-    def slope(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slope(rows: Floats) -> Floats:
         told = exact_sums(protected, rows)
         if budget is not None:
             told += _noise(told.size, budget.statistics * budget.epsilon, budget.delta / 2, rng).reshape(told.shape)
@@ -88,7 +88,7 @@ def held_between(settings: Regression, protected: NDArray[np.uint8], seed: int) 
     return Between(slope, lambda scores: float(slope(scores[:, None])[0]))
 
 
-def told_between(settings: Regression, sums: GroupAdder, features: NDArray[np.float64]) -> Between:
+def told_between(settings: Regression, sums: GroupAdder, features: Floats) -> Between:
     """Return the groups' differences from another party's sums.
 
     With a budget, the sums of rows are requested. Without one, the groups' means of rows follow from the membership
@@ -103,11 +103,11 @@ def told_between(settings: Regression, sums: GroupAdder, features: NDArray[np.fl
     return Between(lambda rows: np.asarray(weights @ rows), lambda scores: sums.rates(scores).gap)
 
 
-def _apart(means: NDArray[np.float64]) -> NDArray[np.float64]:
+def _apart(means: Floats) -> Floats:
     return np.asarray(means[1] - means[0])
 
 
-def _noise(size: int, epsilon: float, delta: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def _noise(size: int, epsilon: float, delta: float, rng: np.random.Generator) -> Floats:
     """Return noise for a vector that one record changes by `ROW_NORM` at most."""
     if delta > 0:
         return np.asarray(ROW_NORM * gaussian_multiplier(epsilon, delta) * rng.standard_normal(size))
@@ -154,7 +154,7 @@ def train(people: TrainingSet, settings: Regression, seed: int, between: Between
     return Trained(Ensemble((weights,), (bias,), unit_rows=budget is not None), spent, steps)
 
 
-def _gap(rows: NDArray[np.float64], at: NDArray[np.float64], between: Between) -> tuple[NDArray[np.float64], float]:
+def _gap(rows: Floats, at: Floats, between: Between) -> tuple[Floats, float]:
     """Linearise four times the gap: return its slope in w, and its value at w = 0."""
     if not at.any():
         return np.append(between.slope(rows[:, :-1]), 0.0), 0.0

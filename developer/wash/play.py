@@ -20,6 +20,7 @@ from developer.reveal.strategies import STRATEGIES, PublicTerms, StrategyInputs
 from developer.reveal.translation import plays
 from developer.service import ReleasedModel, Shelf, within_reach
 from developer.wash import shown_decisions
+from fairwall.arrays import Bools, Bytes, Floats
 from fairwall.client.gaps import Audits, ask
 from fairwall.game.v1 import wash_service_pb2 as wire
 from fairwall.game.v1.wash_service_pb2_grpc import WashServiceStub
@@ -47,7 +48,7 @@ class _Fits:
 
     kept: dict[bytes, Logistic] = field(default_factory=dict)
 
-    def __call__(self, features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Logistic:
+    def __call__(self, features: Floats, labels: Bytes) -> Logistic:
         """Return the fit of labels to features, cached."""
         what = hashlib.sha256(np.ascontiguousarray(features).data)
         what.update(np.ascontiguousarray(labels).data)
@@ -60,15 +61,15 @@ class _Fits:
 class _Proxy:
     """A group predictor from a public sample: features, (rows, d), the disadvantaged, (rows,), and the fit."""
 
-    sample: NDArray[np.float64]
-    disadvantaged: NDArray[np.uint8]
+    sample: Floats
+    disadvantaged: Bytes
     predictor: Logistic
 
-    def log_odds(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_odds(self, features: Floats) -> Floats:
         """Return the log-odds of being disadvantaged, (n,)."""
         return self.predictor.log_odds(features)
 
-    def fair(self, model: Logistic, features: NDArray[np.float64]) -> NDArray[np.uint8]:
+    def fair(self, model: Logistic, features: Floats) -> Bytes:
         """Return the decisions, (n,), of the model corrected for the predictor.
 
         Its log-odds are raised by c times the predictor's log-odds above the sample's base rate, with the c of a grid
@@ -110,7 +111,7 @@ def _played(
     exact = math.isinf(deal.epsilon) and bool(np.isin(belief, (0, 1)).all())
     deployed = (scores >= 0.5).astype(np.uint8)
 
-    def shown(bound: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    def shown(bound: Bools) -> Bytes:
         hand = shown_decisions.WashInputs(
             deployed,
             scores,
@@ -127,7 +128,7 @@ def _played(
     if deal.committed:
         salt = rng.bytes(BYTES)
         committed = commit(decisions, salt)
-    customers: list[NDArray[np.float64]] = []
+    customers: list[Floats] = []
     shelf.released.clear()
     shelf.released[deal.deal_id] = ReleasedModel(partial(_decide, model, customers.append), features.shape[1])
     referee.SubmitCommitment(
@@ -149,9 +150,7 @@ def _played(
     )
 
 
-def _decide(
-    model: Logistic, notice: Callable[[NDArray[np.float64]], None], features: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _decide(model: Logistic, notice: Callable[[Floats], None], features: Floats) -> Floats:
     """Return decisions about a customer's rows, and record the rows."""
     notice(features)
     return (model.scores(within_reach(features)) >= 0.5).astype(np.float64)
@@ -161,10 +160,10 @@ def _believed(
     audits: Audits,
     deal: wire.WashDeal,
     cards: dict[str, NDArray[Any]],
-    scores: NDArray[np.float64],
-    odds: NDArray[np.float64],
+    scores: Floats,
+    odds: Floats,
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return each person's probability of being disadvantaged, (n,), by the developer's knowledge."""
     if deal.holds_protected:
         return 1.0 - cards["protected"].astype(np.float64)
@@ -178,15 +177,13 @@ def _believed(
     return np.asarray(1 / (1 + np.exp(-odds)))
 
 
-def _told(
-    audits: Audits, deal: wire.WashDeal, scores: NDArray[np.float64], llr: NDArray[np.float64], rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _told(audits: Audits, deal: wire.WashDeal, scores: Floats, llr: Floats, rng: np.random.Generator) -> Floats:
     """Attack the audit, and return each person's log-odds, (n,), of being disadvantaged, from answers alone."""
     n, epsilon, best = len(scores), part_of(deal.epsilon, 2), STRATEGIES["best"]
     (play,) = plays(METRIC, np.zeros(n, np.uint8))
     purse = Purse(epsilon, deal.mechanism, n + best.size_queries)
 
-    def send(request_id: str, predictions: NDArray[np.float64], spent: float) -> NDArray[np.float64]:
+    def send(request_id: str, predictions: Floats, spent: float) -> Floats:
         return ask(audits, deal.deal_id, request_id, METRIC, predictions, spent).gaps
 
     found = best.play(

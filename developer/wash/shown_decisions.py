@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Decisions = NDArray[np.uint8]
-Belief = NDArray[np.float64]
+from fairwall.arrays import Bools, Bytes, Floats
+
+Decisions = Bytes
+Belief = Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,28 +39,28 @@ class WashInputs:
     """
 
     deployed: Decisions
-    scores: NDArray[np.float64]
+    scores: Floats
     fair: Callable[[], Decisions]
     belief: Belief
     aim: float
-    bound: NDArray[np.bool_]
+    bound: Bools
     rng: np.random.Generator
 
     @property
-    def disadvantaged(self) -> NDArray[np.bool_]:
+    def disadvantaged(self) -> Bools:
         """Mask, (n,), of the people counted as disadvantaged, as many as believed."""
         taken = np.zeros(len(self.belief), np.bool_)
         taken[np.argsort(-self.belief, kind="stable")[: round(self.belief.sum())]] = True
         return taken
 
 
-def gap(decisions: NDArray[Any], belief: Belief) -> NDArray[np.float64]:
+def gap(decisions: NDArray[Any], belief: Belief) -> Floats:
     """Return the believed gap, advantaged minus disadvantaged, of decisions (..., n); 0 where nobody is in a group."""
     advantaged, disadvantaged = (decisions @ part / max(part.sum(), 1e-12) for part in (1 - belief, belief))
     return np.asarray(advantaged - disadvantaged)
 
 
-def _weights(belief: Belief) -> NDArray[np.float64]:
+def _weights(belief: Belief) -> Floats:
     """Return the change of the believed gap by each acceptance, (n,)."""
     advantaged, disadvantaged = (part / max(part.sum(), 1e-12) for part in (1 - belief, belief))
     return np.asarray(advantaged - disadvantaged)
@@ -83,10 +85,10 @@ def flips_to_pass(deployed: Decisions, people: NDArray[np.intp], belief: Belief,
     return int(np.argmax(within)) if within.any() else None
 
 
-def _path(deployed: Decisions, people: NDArray[np.intp], belief: Belief) -> NDArray[np.float64]:
+def _path(deployed: Decisions, people: NDArray[np.intp], belief: Belief) -> Floats:
     """Return the absolute gap after each number of flips, from none on, rounded to hide the order of summation."""
     moves = np.where(deployed == 1, -1.0, 1.0) * _weights(belief)
-    path: NDArray[np.float64] = np.abs(gap(deployed, belief) + np.append(0.0, np.cumsum(moves[people])))
+    path: Floats = np.abs(gap(deployed, belief) + np.append(0.0, np.cumsum(moves[people])))
     return path.round(12)
 
 
@@ -151,7 +153,7 @@ def linear_relaxation(inputs: WashInputs) -> Decisions:
     y = np.clip(inputs.scores, 1e-9, 1 - 1e-9)
     side = 1.0 if g @ y >= 0 else -1.0
 
-    def nearest(weight: float) -> NDArray[np.float64]:
+    def nearest(weight: float) -> Floats:
         a = side * weight * g
         # The root of a s^2 - (1 + a) s + y in (0, 1), written so that a = 0 needs no case of its own.
         return np.asarray(2 * y / (1 + a + np.sqrt((1 + a) ** 2 - 4 * a * y)))

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.mechanisms.calibration import metric_range
 from fairwall.laws.mechanisms.table import MECHANISM_LAWS
 from fairwall.laws.metrics.answer_precision import spacing, written_down
@@ -334,7 +334,7 @@ def without_noise(answer: Any, about: DescribedDeployment) -> Any:
         if not kept.HasField(name):
             continue
         array = getattr(kept, name)
-        values: NDArray[np.float64] = np.frombuffer(array.data, "<f8")
+        values: Floats = np.frombuffer(array.data, "<f8")
         silent = np.isnan(values) & (not may_be_nan)
         array.data = np.where(silent, np.nan, 0.0).tobytes()
     return kept

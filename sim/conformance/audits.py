@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fairwall.arrays import Floats
 from fairwall.client.kept import Kept, KeptError
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, Candidates
 from fairwall.laws.mechanisms.calibration import metric_range
@@ -83,7 +84,7 @@ class Gaps(Predicted):
         """Return the predictions that bound the intervals, or None if nothing does."""
         return predictions
 
-    def require_no_law(self, noise: NDArray[np.float64]) -> None:  # noqa: ARG002
+    def require_no_law(self, noise: Floats) -> None:  # noqa: ARG002
         """Check noise whose distribution the tester does not know."""
         if self.expect.close or self.expect.noise:
             raise NotRun("needs a mechanism whose law the tester knows")
@@ -140,7 +141,7 @@ class Gaps(Predicted):
             )
         exact = law.exact_gaps(people, metric, predictions)
         world.exact.extend(exact)
-        noise: NDArray[np.float64] = gaps - exact
+        noise: Floats = gaps - exact
         promised = promise_of(about, people, metric, models, header.epsilon)
         if promised is None:
             self.require_no_law(noise)
@@ -214,7 +215,7 @@ class AuditStep(Gaps):
         return AuditHeader(**self.question(world), by=self.by, candidates=searched, nonce=self.nonce.encode())
 
 
-def _numbers(answer: Any, field: str, models: int) -> NDArray[np.float64]:
+def _numbers(answer: Any, field: str, models: int) -> Floats:
     numbers = calls.numbers(getattr(answer, field), field, models, "model")
     answer_checks.require_plain(field, numbers)
     return numbers

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from fairwall.arrays import Floats
+
+Array = Floats
 
 _NEAR = 4e-6
 """Largest |c| that counts as no noise; wider than a grid of 2^-20 of the scale."""

@@ -9,6 +9,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes, Floats
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from sim.conformance import calls, group_law, law
 from sim.conformance.calls import CallResult, ProtocolViolation
@@ -38,7 +39,7 @@ _STEP = 2.0**-16
 _PRODUCT = 2.0**-20
 """Unit of sums of products of probabilities."""
 
-Array = NDArray[np.float64]
+Array = Floats
 
 
 class GroupTermsStep(Words):
@@ -181,7 +182,7 @@ def _look(release: Any, header: Any, counted: KnownGroups, predictions: Array) -
     return found
 
 
-def _products(counted: KnownGroups, by: list[str], likely: str, inside: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _products(counted: KnownGroups, by: list[str], likely: str, inside: Bools) -> tuple[Array, Array]:
     """Return each stratum's sums of probabilities, in units: of people with unknown values, and of the others."""
     q, own, others = counted.likely[likely], counted.codes[likely], [name for name in by if name != likely]
     values, rest = q.shape[1], counted.cells(others) if others else np.zeros(len(q), np.intp)
@@ -249,7 +250,7 @@ def _look_at_rows(release: Any, header: Any, counted: KnownGroups, predictions: 
     return np.concatenate(found[0]), np.concatenate(found[1]), np.concatenate(found[2])
 
 
-def _valued(measures: list[int], labels: NDArray[np.uint8], models: Array) -> tuple[Array, Array]:
+def _valued(measures: list[int], labels: Bytes, models: Array) -> tuple[Array, Array]:
     """Return the people of each measure of each model, and their summands, shape (measures, people) each."""
     looked, values = [], []
     for row in models:
@@ -308,7 +309,7 @@ def _require_rate(rate: float, allowed: float) -> None:
         raise ProtocolViolation(f"noise has the rate {rate!r}; epsilon buys one of {allowed!r} or a little less")
 
 
-def _questions(measures: list[int], labels: NDArray[np.uint8], models: Array) -> tuple[Array, Array]:
+def _questions(measures: list[int], labels: Bytes, models: Array) -> tuple[Array, Array]:
     """Return the people of each measure of each model, and the hits among them, shape (questions, people)."""
     looked, hit = [], []
     everybody = np.ones(len(labels), np.bool_)
@@ -326,14 +327,14 @@ def _questions(measures: list[int], labels: NDArray[np.uint8], models: Array) ->
     return np.array(looked).reshape(shape), np.array(hit).reshape(shape)
 
 
-def _strata(base: NDArray[Any], hits: NDArray[Any], questions: tuple[Array, Array]) -> NDArray[np.bool_]:
+def _strata(base: NDArray[Any], hits: NDArray[Any], questions: tuple[Array, Array]) -> Bools:
     """Return the members of each stratum, shape (strata, people): all questions treat them alike."""
     (looked, hit), strata = questions, base.shape[1] if base.ndim == 2 else -1
     if base.shape != (len(looked), strata) or hits.shape != base.shape:
         raise ProtocolViolation(
             f"strata of the shapes {base.shape} and {hits.shape} do not fit {len(looked)} questions"
         )
-    inside: NDArray[np.bool_] = np.ones((max(strata, 1), looked.shape[1]), np.bool_)
+    inside: Bools = np.ones((max(strata, 1), looked.shape[1]), np.bool_)
     for told, known in ((base, looked), (hits, hit)):
         inside &= (told.T[:, :, np.newaxis] == known[np.newaxis]).all(axis=1)
     if not (inside.sum(axis=0) == 1).all():

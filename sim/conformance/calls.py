@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health_pb2  # noqa: F401 - nor its methods without it
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.rpc import arrays
 from fairwall.rpc.addresses import is_loopback
 from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
@@ -197,7 +198,7 @@ def array(message: Any, what: str) -> NDArray[Any]:
         raise ProtocolViolation(f"{what}: {error}") from None
 
 
-def numbers(message: Any, what: str, count: int, item: str) -> NDArray[np.float64]:
+def numbers(message: Any, what: str, count: int, item: str) -> Floats:
     """Return an answer's array of `count` float64 numbers, one for each `item`; raise Violation if it differs."""
     values = array(message, what)
     if values.dtype != np.float64 or values.shape != (count,):

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fairwall.arrays import Floats
 from fairwall.laws.choice import posterior as joint
 from fairwall.laws.choice.cell_purchases import CellPurchase, disadvantaged_among, merged, planned, seen_by
 from fairwall.laws.choice.low_rank import best_split
@@ -341,9 +342,7 @@ class NoisySums(Words):
         _require_rate(round(share * sum(sizes)), sum(sizes), 0.95, "an interval held the exact gap")
 
 
-def _of_two_cubes(
-    noise: NDArray[np.float64], values: NDArray[np.float64], epsilon: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _of_two_cubes(noise: Floats, values: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
     """Map a batch's noise on sums, with N0 known, to independent numbers that are uniform on [-1, 1]."""
     split = best_split(values, epsilon, 2.0**-20, size_known=True)
     if not len(split.common):

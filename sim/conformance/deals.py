@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.game.v1 import referee_service_pb2 as referee
 from fairwall.game.v1 import reveal_service_pb2 as reveal
 from fairwall.rpc import arrays
@@ -36,7 +37,7 @@ _RUNS = 5
 _FEW = 4
 """Different values that 16 random bytes exceed, but for a probability of 1e-20."""
 
-Bits = NDArray[np.uint8]
+Bits = Bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class _Dealt:
     developer: Any
     groups: Bits
     labels: Bits
-    features: NDArray[np.float64]
+    features: Floats
 
 
 class Deals(Words):
@@ -167,7 +168,7 @@ def _is(values: NDArray[Any], groups: Bits) -> bool:
     return any((each == (groups == group)).all() for each in turned for group in (0, 1))
 
 
-def _tells(column: NDArray[np.float64], groups: Bits) -> bool:
+def _tells(column: Floats, groups: Bits) -> bool:
     """Return whether a column separates the groups, or one of its bits is the group."""
     one, zero = column[groups == 1], column[groups == 0]
     if one.min() > zero.max() or zero.min() > one.max() or _is(column, groups):
@@ -180,7 +181,7 @@ def _tells(column: NDArray[np.float64], groups: Bits) -> bool:
     return False
 
 
-def _combine(features: NDArray[np.float64], groups: Bits) -> bool:
+def _combine(features: Floats, groups: Bits) -> bool:
     """Return whether the groups are a linear function of features that are far fewer than the people."""
     people, columns = features.shape
     if columns + 1 > people // 3:

@@ -18,9 +18,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from fairwall.arrays import Floats
+
+Array = Floats
 
 _COARSEST = 0.05
 """Smallest rate of noise that is tested exactly; other noise is tested on a grid of this part of its scale."""

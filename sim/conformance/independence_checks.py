@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Ints
 from sim.conformance import bounds
 from sim.conformance.calls import ProtocolViolation
 from sim.conformance.promise import Array
@@ -90,7 +90,7 @@ def _require_law(batches: list[AnsweredBatch]) -> None:
             _require_cell(place, centred[here], sizes[here], signs[here])
 
 
-def _circumstances(batches: list[AnsweredBatch]) -> dict[str, tuple[list[Any], NDArray[np.int64]]]:
+def _circumstances(batches: list[AnsweredBatch]) -> dict[str, tuple[list[Any], Ints]]:
     """Return the possible circumstances by name: their labels, and the index of each answer's label."""
     found = {}
     lengths = [len(batch.centred) for batch in batches]

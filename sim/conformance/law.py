@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes
 from fairwall.laws.metrics.metric import find_metric
 from fairwall.laws.noise.distributions import Cauchy
 from sim.conformance import bounds
@@ -141,12 +141,12 @@ def require_drawn(draws: Array, exact: Array, law: Known) -> None:
         raise ProtocolViolation("draws do not lie as far from the exact gaps, and from each other, as the noise has it")
 
 
-def _difference(values: Array, inside: NDArray[np.bool_], groups: NDArray[np.uint8]) -> Array:
+def _difference(values: Array, inside: Bools, groups: Bytes) -> Array:
     one, zero = inside & (groups == 1), inside & (groups == 0)
     difference: Array = values[:, one].sum(axis=1) / one.sum() - values[:, zero].sum(axis=1) / zero.sum()
     return difference
 
 
-def _precision(row: Array, labels: NDArray[np.uint8], group: NDArray[np.bool_]) -> float:
+def _precision(row: Array, labels: Bytes, group: Bools) -> float:
     chosen = group & (row == 1)
     return float(labels[chosen].mean()) if chosen.any() else 0.0

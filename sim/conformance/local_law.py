@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes
 from fairwall.laws.noise.distributions import Laplace
 from sim.conformance import bounds
 from sim.conformance.calls import ProtocolViolation
@@ -54,13 +55,13 @@ class EncodedColumn:
     true ones.
     """
 
-    values: NDArray[np.uint8]
+    values: Bytes
     own: Array
     others: Array
 
 
 def uniform(
-    encodings: Sequence[NDArray[Any]], values: NDArray[np.uint8], epsilons: Sequence[float], protocol: str
+    encodings: Sequence[NDArray[Any]], values: Bytes, epsilons: Sequence[float], protocol: str
 ) -> list[EncodedColumn]:
     """Map a release to uniform numbers, one part per column.
 

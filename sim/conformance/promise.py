@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.choice.choose import Allowance, best_for, best_for_search
 from fairwall.laws.choice.prediction import SHRUNK
 from fairwall.laws.choice.public_batch import AskedBatch
@@ -29,7 +29,7 @@ from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace
 from fairwall.laws.privacy.exposure import Limit
 from sim.conformance.target import DescribedDeployment, KnownPeople
 
-Array = NDArray[np.float64]
+Array = Floats
 Known: TypeAlias = Laplace | Gaussian | Cauchy
 
 _STEP = 2.0**-20

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fairwall.arrays import Floats
 from fairwall.rpc import arrays
 from fairwall.wire.rows import digest_of, order_of
 from sim.conformance import calls, law
@@ -214,7 +215,7 @@ class Predicted(PurchaseStep):
             predictions = np.ascontiguousarray(predictions[:, order])
         return SentRequest(head, predictions)
 
-    def in_the_order_of_the_deal(self, world: CaseState, request: SentRequest) -> NDArray[np.float64]:
+    def in_the_order_of_the_deal(self, world: CaseState, request: SentRequest) -> Floats:
         """Return a request's predictions in the deal's order of people; with a digest they are sent by id."""
         predictions = request.predictions.astype(np.float64)
         if self.rows:

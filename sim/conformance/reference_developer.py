@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.service import Audited, ModelService, ReleasedModel
+from fairwall.arrays import Floats
 from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from sim.conformance.reference import serve
 
-Model = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Model = Callable[[Floats], Floats]
 
 
 def main(service: type[ModelService] = ModelService) -> None:
@@ -32,10 +32,10 @@ def _open(service: type[ModelService], policy: dict[str, Any]) -> ModelService:
     return service(released, audited)
 
 
-def _model(weights: NDArray[np.float64], number: int) -> Model:
-    def scores(features: NDArray[np.float64]) -> NDArray[np.float64]:
+def _model(weights: Floats, number: int) -> Model:
+    def scores(features: Floats) -> Floats:
         with np.errstate(over="ignore"):
-            found: NDArray[np.float64] = 1 / (1 + np.exp(-(number + 1) * (features @ weights)))
+            found: Floats = 1 / (1 + np.exp(-(number + 1) * (features @ weights)))
         return found
 
     return scores

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairwall import toml
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.metrics.answer_precision import Precision
 from fairwall.rpc.identity import NAME, Credentials
 from fairwall.wire.rows import RowsError, ids_of
@@ -133,8 +134,8 @@ class _File(_Section):
 class KnownPeople:
     """The test set as its owner knows it: labels, and membership of the advantaged group, uint8 of shape (people,)."""
 
-    labels: NDArray[np.uint8]
-    protected: NDArray[np.uint8] = field(repr=False)
+    labels: Bytes
+    protected: Bytes = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,10 +146,10 @@ class KnownGroups:
     value is not known for sure.
     """
 
-    labels: NDArray[np.uint8]
+    labels: Bytes
     values: Mapping[str, tuple[str, ...]]
     codes: Mapping[str, NDArray[np.intp]] = field(repr=False)
-    likely: Mapping[str, NDArray[np.float64]] = field(repr=False)
+    likely: Mapping[str, Floats] = field(repr=False)
 
     def cells(self, by: Sequence[str]) -> NDArray[np.intp]:
         """Return everybody's group by some columns; the last column's values vary fastest."""
@@ -217,7 +218,7 @@ class Target:
         with _rows(self.folder / about.table, "ids and public columns") as rows:
             return ids_of(row[about.ids] for row in rows), {name: [row[name] for row in rows] for name in about.public}
 
-    def released(self, deployment: str) -> NDArray[np.uint8] | None:
+    def released(self, deployment: str) -> Bytes | None:
         """Read the released attributes: codes, shape (people, columns); None if the tester has no table."""
         releases = self.deployments[deployment].releases
         if releases is None or not releases.table:
@@ -235,12 +236,12 @@ def _people(path: Path, column: str, advantaged: tuple[str, ...]) -> KnownPeople
 
 
 @lru_cache(maxsize=64)
-def _released(path: Path, columns: tuple[tuple[str, tuple[str, ...]], ...]) -> NDArray[np.uint8]:
+def _released(path: Path, columns: tuple[tuple[str, tuple[str, ...]], ...]) -> Bytes:
     with _rows(path, "the released columns and values") as rows:
         return _bytes([[values.index(row[name]) for name, values in columns] for row in rows])
 
 
-def _bytes(numbers: Sequence[object]) -> NDArray[np.uint8]:
+def _bytes(numbers: Sequence[object]) -> Bytes:
     found = np.array(numbers, np.uint8)
     found.setflags(write=False)
     return found

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import grpc
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes
 from fairwall.compliance.v1.audit_service_pb2 import GetExpectedErrorRequest
 from fairwall.laws.choice import choose
 from fairwall.laws.choice.prediction import SHRUNK
@@ -43,7 +43,7 @@ _SECONDS = 120.0
 
 _TOLD = ("revealed", "person_risk", "person_risk_most")
 
-Labels = NDArray[np.uint8]
+Labels = Bytes
 
 
 def _strata(metric: str, labels: Labels) -> list[int]:

@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from fairwall.arrays import Bools, Bytes, Floats
 from sim.conformance import bounds
 from sim.conformance.audits import AuditStep
 from sim.conformance.calls import CallResult, ProtocolViolation
@@ -62,7 +62,7 @@ _DEPTH = 3
 _OUTSIDE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")  # noqa: S108 - looked at, not written to
 
 
-def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> str:
+def told_by(data: bytes, groups: Bytes, exact: Sequence[float]) -> str:
     """Return what data reveals: the groups, shape (people,), or exact gaps; "" if nothing.
 
     Rounded gaps occur in a text with many numbers by accident too, so they are reported if as many occur with a
@@ -87,7 +87,7 @@ def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> s
     return ""
 
 
-def _is_a_column(text: str, groups: NDArray[np.uint8]) -> bool:
+def _is_a_column(text: str, groups: Bytes) -> bool:
     """Return whether a table has the groups, as 0 and 1, in one of its first columns."""
     rows = [_BETWEEN.split(line.strip())[:_COLUMNS] for line in text.splitlines()]
     wanted = ["".join(map(str, column.tolist())) for column in (groups, 1 - groups)]
@@ -145,7 +145,7 @@ def read(path: Path) -> bytes:
         return b""
 
 
-def _forms(groups: NDArray[np.uint8]) -> Iterator[bytes]:
+def _forms(groups: Bytes) -> Iterator[bytes]:
     for column in (groups.astype(np.uint8), 1 - groups.astype(np.uint8)):
         values = column.tolist()
         for between in ("", " ", ",", ", ", "\n", ";", "\t"):
@@ -309,7 +309,7 @@ class Timed(Words):
         looks = enumerate(self._signs(seconds))
         return frozenset(number for number, signs in looks if signs.sum() >= _signs_that_accuse(len(signs)))
 
-    def _signs(self, seconds: NDArray[np.float64]) -> Iterator[NDArray[np.bool_]]:
+    def _signs(self, seconds: Floats) -> Iterator[Bools]:
         # On a busy machine the fastest of a few calls tells more than each of them.
         fastest = seconds.reshape(-1, 2, 2, 2).min(axis=1)
         for each in (seconds, fastest):
@@ -320,7 +320,7 @@ class Timed(Words):
             yield one > _SLOWER * other + _SLOWER_SECONDS
             yield other > _SLOWER * one + _SLOWER_SECONDS
 
-    def _both(self, world: CaseState) -> list[NDArray[np.float64]]:
+    def _both(self, world: CaseState) -> list[Floats]:
         groups = [world.people(name).protected == 1 for name in TWINS]
         if self.predictions != "not a number":
             wanted = self.predictions == "of a group"
@@ -332,7 +332,7 @@ class Timed(Words):
             found.append(rows)
         return found
 
-    def _time(self, world: CaseState, name: str, predictions: NDArray[np.float64], number: str) -> float:
+    def _time(self, world: CaseState, name: str, predictions: Floats, number: str) -> float:
         own = {"predictions": Predictions(group="advantaged" if np.isfinite(predictions).all() else None)}
         step = on(
             world.service,

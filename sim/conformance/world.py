@@ -13,9 +13,8 @@ from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 import grpc
-import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
 from fairwall.compliance.v1.release_service_pb2 import GetReleaseTermsRequest
 from fairwall.laws.mechanisms.table import MECHANISM_LAWS
@@ -75,9 +74,9 @@ class Result:
     """The result of a step, for later steps."""
 
     seen: CallResult
-    noise: NDArray[np.float64] | None = None
-    exact: NDArray[np.float64] | None = None
-    uniform: NDArray[np.float64] | None = None
+    noise: Floats | None = None
+    exact: Floats | None = None
+    uniform: Floats | None = None
     """Answers mapped to numbers that are uniform if the noise has its distribution: see `sim.conformance.promise`."""
     discrete: bool = False
     """Whether noise is whole numbers, two of which may be equal by chance."""

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes
 from fairwall.errors import DataError
 from fairwall.learning.forest import Boosting
 from fairwall.tables.columns import Categories, TypedColumn, names_of
@@ -63,7 +64,7 @@ class CodedTable:
     columns: tuple[str, ...]
     values: NDArray[np.int32]
     sizes: tuple[int, ...]
-    labels: NDArray[np.uint8]
+    labels: Bytes
     label: str
     protected: str
     sensitive: tuple[str, ...]
@@ -188,9 +189,7 @@ def load_coded(source: str, roles: Roles | None = None) -> CodedTable:
     return replace(_ranked(source, columns, replace(roles, drop=())), name=path.name)
 
 
-def stratified_split(
-    labels: NDArray[np.uint8], seed: int, test_share: float = 0.2
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def stratified_split(labels: Bytes, seed: int, test_share: float = 0.2) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the shuffled row numbers for training and for testing, split as in [LD]'s code by a seed below 2**32.
 
     Each label has the same share of both parts. Raises `DataError` if a part would lack a label.

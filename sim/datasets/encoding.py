@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import DataError
 from fairwall.tables.columns import Categories, TypedColumn
 from fairwall.tables.people import Roles, select
@@ -66,14 +67,14 @@ class Encoded:
         """The features' names."""
         return tuple(part for column in self.columns for part in column.names)
 
-    def __getitem__(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def __getitem__(self, rows: NDArray[np.intp]) -> Floats:
         """Return rows, written out: shape (rows, features)."""
         features = np.zeros((len(rows), len(self.names)))
         for start in range(0, len(rows), _BLOCK_ROWS):
             self._write(rows[start : start + _BLOCK_ROWS], features[start : start + _BLOCK_ROWS])
         return features
 
-    def _write(self, rows: NDArray[np.intp], features: NDArray[np.float64]) -> None:
+    def _write(self, rows: NDArray[np.intp], features: Floats) -> None:
         places, start = np.arange(len(rows)), 0
         for column in self.columns:
             part = column.part if isinstance(column.part, int) else column.part[rows]
@@ -88,10 +89,10 @@ class _Feature:
 
     names: tuple[str, ...]
     part: NDArray[np.intp] | int
-    value: NDArray[np.float64] | float
+    value: Floats | float
 
 
-def _feature(name: str, column: TypedColumn, protected: NDArray[np.uint8]) -> _Feature | None:
+def _feature(name: str, column: TypedColumn, protected: Bytes) -> _Feature | None:
     """Return an encoded column, or None if it determines the groups."""
     if column.numeric:
         numbers = column.numbers()
@@ -107,13 +108,13 @@ def _feature(name: str, column: TypedColumn, protected: NDArray[np.uint8]) -> _F
     return _Feature(tuple(f"{name}={value}" for value in categories.values), categories.codes, 1.0)
 
 
-def _tells_apart(values: NDArray[np.float64] | NDArray[np.intp], protected: NDArray[np.uint8]) -> bool:
+def _tells_apart(values: Floats | NDArray[np.intp], protected: Bytes) -> bool:
     """Return whether some value is on all rows of one group and on no row of the other."""
     members = [protected == group for group in (0, 1)]
     return any(np.array_equal(values == values[np.argmax(group)], group) for group in members)
 
 
-def _standardised(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def _standardised(numbers: Floats) -> Floats:
     # Scaled first, so that no square overflows or vanishes.
     scaled = numbers / (np.abs(numbers).max() or 1.0)
     if scaled.min() == scaled.max():

@@ -8,13 +8,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.tables.people import LeftOut
 
 
 class Features(Protocol):
     """A source of feature rows, by their numbers: an array, or a table that is not written out yet."""
 
-    def __getitem__(self, rows: NDArray[np.intp], /) -> NDArray[np.float64]:
+    def __getitem__(self, rows: NDArray[np.intp], /) -> Floats:
         """Return rows: shape (rows, d)."""
 
 
@@ -30,13 +31,13 @@ class EncodedRows:
 
     name: str
     encoded: Features
-    labels: NDArray[np.uint8]
-    protected: NDArray[np.uint8]
+    labels: Bytes
+    protected: Bytes
     feature_names: tuple[str, ...]
     left_out: tuple[LeftOut, ...] = ()
     scored: bool = False
 
     @property
-    def features(self) -> NDArray[np.float64]:
+    def features(self) -> Floats:
         """All rows, written out: shape (N, d)."""
         return self.encoded[np.arange(len(self.labels))]

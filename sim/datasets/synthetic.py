@@ -7,8 +7,8 @@ import re
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.errors import DataError
 from sim.datasets.rows import EncodedRows
 
@@ -33,7 +33,7 @@ def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Encoded
     return EncodedRows("synthetic", drawn[:, np.newaxis], labels, protected, ("score",), scored=True)
 
 
-def _draw(law: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _draw(law: str, n: int, rng: np.random.Generator) -> Floats:
     if law == "uniform":
         return rng.random(n)
     if beta := _BETA.fullmatch(law):

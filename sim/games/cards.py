@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import UserError
 from fairwall.tables.people import LeftOut
 from sim.scenarios.scenario import Scenario
@@ -61,12 +61,12 @@ class ReleaseCards:
     sizes: tuple[int, ...]
     epsilon: float
     budget: float
-    values: NDArray[np.uint8] = field(repr=False)
-    tested: NDArray[np.uint8] = field(repr=False)
+    values: Bytes = field(repr=False)
+    tested: Bytes = field(repr=False)
     queried: QueryCards | None = None
 
     @property
-    def protected(self) -> NDArray[np.uint8]:
+    def protected(self) -> Bytes:
         """Whether each person to train on is advantaged, 0 or 1: (people,)."""
         (place,) = (place for place, column in enumerate(self.columns) if column.protected)
         return self.values[:, place]
@@ -79,8 +79,8 @@ class StudyCards:
     `records`: whether records are released instead of counts. `epsilon` is the cost of one release.
     """
 
-    cells: NDArray[np.float64] = field(repr=False)
-    answers: NDArray[np.uint8] = field(repr=False)
+    cells: Floats = field(repr=False)
+    answers: Bytes = field(repr=False)
     width: int
     records: bool
     epsilon: float
@@ -100,7 +100,7 @@ class GroupCards:
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
-    codes: NDArray[np.uint8] = field(repr=False)
+    codes: Bytes = field(repr=False)
     epsilon: float
 
 
@@ -114,10 +114,10 @@ class ComplianceCards:
     `CuratorCards`, which say how compliance is to cheat.
     """
 
-    labels: NDArray[np.uint8]
-    protected: NDArray[np.uint8] = field(repr=False)
+    labels: Bytes
+    protected: Bytes = field(repr=False)
     seed: bytes = field(repr=False)
-    features: NDArray[np.float64] | None = None
+    features: Floats | None = None
     release: ReleaseCards | None = None
     study: StudyCards | None = None
     statistics: StatisticsCards | None = None

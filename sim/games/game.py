@@ -8,10 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
-import numpy as np
 from google.protobuf.descriptor import ServiceDescriptor
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes
 from fairwall.game.v1 import referee_service_pb2
 from sim.games.table import GameTable
 from sim.report.columns import Measure, Sheet
@@ -84,7 +83,7 @@ class Redecoding:
     submission: str
     refusal: Callable[[Any, str], str | None]
     rename: Callable[[Any, str], None]
-    score: Callable[[Any, NDArray[np.uint8], NDArray[np.uint8], Any], tuple[float, float]]
+    score: Callable[[Any, Bytes, Bytes, Any], tuple[float, float]]
 
 
 @dataclass(frozen=True)

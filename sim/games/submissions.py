@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import DataError
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.metrics.metric import METRICS
@@ -32,8 +33,8 @@ class AuditRecord:
 
     request_id: str
     metric: str
-    exact: NDArray[np.float64]
-    released: NDArray[np.float64]
+    exact: Floats
+    released: Floats
     flagged: int
     epsilon: float = math.inf
 
@@ -71,7 +72,7 @@ def take_array(message: array_pb2.Array, shape: tuple[int | None, ...], kind: ty
     return values.astype(kind, copy=False)
 
 
-def take_guess(message: array_pb2.Array, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def take_guess(message: array_pb2.Array, shape: tuple[int, ...]) -> Bytes:
     """Decode guesses at bits; Refusal unless all are 0 or 1."""
     values = take_array(message, shape, np.uint8)
     if not np.isin(values, (0, 1)).all():
@@ -79,7 +80,7 @@ def take_guess(message: array_pb2.Array, shape: tuple[int, ...]) -> NDArray[np.u
     return values
 
 
-def take_numbers(message: array_pb2.Array, length: int | None = None, *, finite: bool = True) -> NDArray[np.float64]:
+def take_numbers(message: array_pb2.Array, length: int | None = None, *, finite: bool = True) -> Floats:
     """Decode numbers; Refusal unless there are `length` of them."""
     values = take_array(message, (length,), np.float64)
     if finite and not np.isfinite(values).all():
@@ -171,11 +172,11 @@ def report_of(trial: TrialMessages) -> AuditReport:
     )
 
 
-def bits_of(message: array_pb2.Array) -> NDArray[np.uint8]:
+def bits_of(message: array_pb2.Array) -> Bytes:
     """Decode zeros and ones."""
     return from_message(message).astype(np.uint8)
 
 
-def floats_of(message: array_pb2.Array) -> NDArray[np.float64]:
+def floats_of(message: array_pb2.Array) -> Floats:
     """Decode numbers."""
     return from_message(message).astype(np.float64)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.mechanisms.noise_on_gaps import Bounding
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, step_for
 from compliance.records.people import STRATUM_MIN
+from fairwall.arrays import Floats, Ints
 from fairwall.laws.choice.prediction import SHRUNK
 from fairwall.laws.mechanisms.calibration import conceal_laplace_beta, metric_range, truncated_scale
 from fairwall.laws.mechanisms.table import MECHANISM_LAWS, MechanismLaw, NoiseInputs
@@ -109,7 +109,7 @@ class AddedNoise:
     bounded: bool
     truncated: bool
 
-    def probabilities(self, within: float, gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probabilities(self, within: float, gaps: Floats) -> Floats:
         """Return P(abs(answer - gap) <= within) for each true gap, in the shape of the gaps."""
         if self.noise.scale == 0:
             return np.ones(gaps.shape)
@@ -144,12 +144,12 @@ def added_noise(batch: PlannedBatch) -> AddedNoise:
     return AddedNoise(noise, low, high, batch.bounding != "none", truncated)
 
 
-def cumulative(law: NoiseDistribution, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def cumulative(law: NoiseDistribution, x: Floats) -> Floats:
     """Return P(Z <= x) for noise Z of this law, in x's shape; its scale is above 0."""
     from scipy.special import ndtr
 
     x = x / law.scale
-    found: NDArray[np.float64]
+    found: Floats
     if isinstance(law, Laplace):
         tail = np.exp(-np.abs(x)) / 2
         found = np.where(x < 0, tail, 1 - tail)
@@ -330,7 +330,7 @@ class CountedGap:
         return np.asarray(np.clip(self.n0 + moved, 1, self.n0 + self.n1 - 1))
 
 
-def _at_most(law: NoiseDistribution, moved: NDArray[np.int64]) -> Array:
+def _at_most(law: NoiseDistribution, moved: Ints) -> Array:
     """Return P(N0 moves by at most ``moved``), for discrete Laplace or a rounded Gaussian."""
     if isinstance(law, Laplace):
         # P(D > d) = q^(d+1) / (1+q) for d >= 0, q = exp(-1/scale); the rest by symmetry.
@@ -440,7 +440,7 @@ class ShrunkGap:
         """Number of answers that one draw needs."""
         return self.queries
 
-    def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> Floats:
         """Draw released gaps, shape (size,)."""
         n0, noise = self.counted.n0, self.counted.noise.sums
         n, total, m = n0 + self.counted.n1, sum0 + sum1, self.queries

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from developer.training import Regression, TrainingBudget
 from developer.training.objective import ROW_NORM, exponential_vector, ridge
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.noise.gaussian import gaussian_multiplier
 from sim.planning import PlanError
 
@@ -44,11 +45,11 @@ class Design:
     """A table: rows (n, d), the last column ones, norm 1 for private regressions; labels and groups (n,), 0 or 1."""
 
     rows: Single
-    labels: NDArray[np.uint8]
-    groups: NDArray[np.uint8]
+    labels: Bytes
+    groups: Bytes
 
     @cached_property
-    def squares(self) -> NDArray[np.float64]:
+    def squares(self) -> Floats:
         """R' R of all rows, shape (d, d)."""
         return (self.rows.T @ self.rows).astype(np.float64)
 
@@ -65,7 +66,7 @@ class Parts:
         """Number of splits."""
         return int(self.train.shape[1])
 
-    def sizes(self) -> NDArray[np.float64]:
+    def sizes(self) -> Floats:
         """Return the number of training rows of each split, shape (S,)."""
         return np.asarray(self.train.sum(0, dtype=np.float64))
 
@@ -79,13 +80,13 @@ class Objective:
     """
 
     split: NDArray[np.intp]
-    ridge: NDArray[np.float64]
-    tilt: NDArray[np.float64]
-    across: NDArray[np.float64]
-    beyond: NDArray[np.float64]
+    ridge: Floats
+    tilt: Floats
+    across: Floats
+    beyond: Floats
 
 
-def minima(design: Design, parts: Parts, of: Objective) -> NDArray[np.float64]:
+def minima(design: Design, parts: Parts, of: Objective) -> Floats:
     """Return the minimum of each objective on the training rows of its split, shape (K, d)."""
     models, dimension = of.tilt.shape
     share = parts.sizes()[of.split] / len(design.rows)
@@ -94,8 +95,8 @@ def minima(design: Design, parts: Parts, of: Objective) -> NDArray[np.float64]:
     inverse = np.linalg.inv(bound)
     found = np.zeros((models, dimension))
     moving = np.arange(models)
-    moves: list[NDArray[np.float64]] = []
-    changes: list[NDArray[np.float64]] = []
+    moves: list[Floats] = []
+    changes: list[Floats] = []
     last = np.empty((0, 2, dimension))
     for _ in range(_STEPS_MAX):
         here, across = found[moving], of.across[moving]
@@ -116,7 +117,7 @@ def minima(design: Design, parts: Parts, of: Objective) -> NDArray[np.float64]:
     return found
 
 
-def _mixed(moves: NDArray[np.float64], changes: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mixed(moves: Floats, changes: Floats, step: Floats) -> Floats:
     """Combine the last moves so that, if steps were linear, the next step would be as small as possible."""
     normal = changes.transpose(0, 2, 1) @ changes
     # Linearly dependent moves must not divide by 0.
@@ -125,9 +126,7 @@ def _mixed(moves: NDArray[np.float64], changes: NDArray[np.float64], step: NDArr
     return np.asarray(((moves + changes) @ weights)[:, :, 0])
 
 
-def _slopes_of_losses(
-    design: Design, parts: Parts, split: NDArray[np.intp], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _slopes_of_losses(design: Design, parts: Parts, split: NDArray[np.intp], weights: Floats) -> Floats:
     total = np.zeros(weights.shape[::-1], np.float32)
     across = np.ascontiguousarray(weights.T, np.float32)
     for start in range(0, len(design.rows), _BLOCK_ROWS):
@@ -149,16 +148,14 @@ def _probabilities(logits: Single) -> Single:
     return logits
 
 
-def totals(design: Design, parts: Parts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def totals(design: Design, parts: Parts) -> tuple[Floats, Floats]:
     """Return the sums and numbers of the training rows by group, of shape (S, 2, d) and (S, 2)."""
     members = [parts.train * (design.groups == group)[:, None] for group in (0, 1)]
     sums = np.stack([(member.T @ design.rows) for member in members], 1)
     return sums.astype(np.float64), np.stack([member.sum(0, dtype=np.float64) for member in members], 1)
 
 
-def gaps_around(
-    design: Design, parts: Parts, split: NDArray[np.intp], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def gaps_around(design: Design, parts: Parts, split: NDArray[np.intp], weights: Floats) -> tuple[Floats, Floats]:
     """Return gaps of mean probabilities on training rows, group 1's less group 0's, shape (K,), and their gradients."""
     _, sizes = totals(design, parts)
     gaps, slopes = np.zeros(len(weights)), np.zeros(weights.shape[::-1], np.float32)
@@ -173,9 +170,7 @@ def gaps_around(
     return gaps, slopes.T.astype(np.float64)
 
 
-def measured(
-    design: Design, parts: Parts, split: NDArray[np.intp], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def measured(design: Design, parts: Parts, split: NDArray[np.intp], weights: Floats) -> tuple[Floats, Floats]:
     """Return accuracy and gap on the rows held out, in [0, 1], of shape (K,) for weights of shape (K, d).
 
     Decisions are 1 from probability 1/2 on; the gap is the distance between the groups' rates of ones.
@@ -226,8 +221,8 @@ def free() -> tuple[Regression, ...]:
 class Outcomes(NamedTuple):
     """Accuracy and gap of decisions on held-out rows, each of shape (settings, trainings), in [0, 1]."""
 
-    accuracy: NDArray[np.float64]
-    gap: NDArray[np.float64]
+    accuracy: Floats
+    gap: Floats
 
 
 def outcomes(
@@ -258,9 +253,7 @@ def _part(of: Objective, batch: slice) -> Objective:
     return Objective(of.split[batch], of.ridge[batch], of.tilt[batch], of.across[batch], of.beyond[batch])
 
 
-def _trained(
-    design: Design, parts: Parts, of: Objective, strengths: NDArray[np.float64], like: Regression
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _trained(design: Design, parts: Parts, of: Objective, strengths: Floats, like: Regression) -> tuple[Floats, Floats]:
     weights = minima(design, parts, of)
     if like.budget is None and strengths.any():
         # As the developer does: the gap of mean probabilities, to first order around the last solution.
@@ -311,7 +304,7 @@ def _private(
     return Objective(split, np.concatenate(ridges), np.concatenate(tilt), np.concatenate(across), np.zeros(len(split)))
 
 
-def _unit_noise(size: int, pure: bool, rng: np.random.Generator) -> NDArray[np.float64]:
+def _unit_noise(size: int, pure: bool, rng: np.random.Generator) -> Floats:
     return exponential_vector(size, rng) if pure else rng.standard_normal(size)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.training import Regression
+from fairwall.arrays import Bytes
 from fairwall.learning.ensemble import unit
 from sim.datasets.rows import EncodedRows
 from sim.planning import PlanError
@@ -311,7 +312,7 @@ def design_of(rows: EncodedRows, *, scaled: bool = True) -> Design:
     return Design(single, rows.labels, rows.protected)
 
 
-def quarters(groups: NDArray[np.uint8], people: int, splits: int, rng: np.random.Generator) -> Parts:
+def quarters(groups: Bytes, people: int, splits: int, rng: np.random.Generator) -> Parts:
     """Draw people, deal each group into `PARTS` parts, and hold out one part after the other; then draw again.
 
     About ``people`` of the n people, whose groups are given, are drawn, at least `PARTS` of each group, with the

@@ -16,12 +16,12 @@ from itertools import product
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.metrics.metric import Metric
 from sim.planning import PlanError
 
-Array: TypeAlias = NDArray[np.float64]
+Array: TypeAlias = Floats
 Sums: TypeAlias = tuple[Array, Array]
 """Disadvantaged and advantaged people of a stratum with a decision of 1, in k cases: shape (k,) each."""
 

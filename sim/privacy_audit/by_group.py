@@ -25,6 +25,7 @@ from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import BatchQuestion, Guarantee, MechanismAnswer
 from compliance.noise.sampling import Noise, Seeded
 from compliance.records.groups import Attribute, Grouped
+from fairwall.arrays import Bools, Floats, Ints
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.groups.group_counts import SUM_STEP, noise_rate
 from fairwall.laws.noise.row_noise import Ball
@@ -39,10 +40,10 @@ _ATTRIBUTE = Attribute("group", ("0", "1", "2"))
 class _Silent:
     """Noise that is always 0, so that the release has the exact numbers."""
 
-    def laplace(self, values: NDArray[np.float64], _scale: float, _step: float) -> NDArray[np.float64]:
+    def laplace(self, values: Floats, _scale: float, _step: float) -> Floats:
         return np.zeros_like(values)
 
-    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def bernoulli_exp(self, exponents: Floats) -> Bools:
         return np.ones(exponents.shape, np.bool_)
 
 
@@ -81,7 +82,7 @@ class GroupCounts:
         half = self._offered / 2
         return 2 * noise_rate(half) + queries * noise_rate(half / queries, 1 / SUM_STEP) / SUM_STEP
 
-    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> Floats:
         """See `AuditedSession.sessions`."""
         noise, drawn = Seeded(generator), []
         for exact, law, unit in self._parts(self.release(question, _SILENT)):
@@ -93,9 +94,7 @@ class GroupCounts:
             drawn.append(((exact / unit + of_all) * unit).reshape(count, -1))
         return np.hstack(drawn)
 
-    def log_ratio(
-        self, first: BatchQuestion, second: BatchQuestion, transcripts: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def log_ratio(self, first: BatchQuestion, second: BatchQuestion, transcripts: Floats) -> Floats:
         """See `AuditedSession.log_ratio`: up to a constant, log-densities are -rate |noise|, or -rate T for a ball."""
         here, there = (self._parts(self.release(question, _SILENT)) for question in (first, second))
         found, at = np.zeros(len(transcripts)), 0
@@ -126,7 +125,7 @@ class GroupCounts:
         # Noise for a distance of 1 at epsilon is noise for a distance of 2 at 2 epsilon.
         return 2 * self.epsilon if self.fault == "one-count" else self.epsilon
 
-    def _parts(self, message: wire.GroupRelease) -> list[tuple[NDArray[np.float64], float | Ball, float]]:
+    def _parts(self, message: wire.GroupRelease) -> list[tuple[Floats, float | Ball, float]]:
         """Return each table's numbers, shape (rows, groups), the rate of their noise or its ball, and their unit."""
         tables = [(_read(table.counts), table.rate, 1.0) for table in message.tables]
         rows = [(_read(part.counts), Ball(part.rate, message.groups, tuple(part.reach)), 1.0) for part in message.rows]
@@ -191,7 +190,7 @@ class _Added:
     kind: Literal["balanced", "ball"]
     rate: float
     reaches: tuple[int, ...]
-    noise: NDArray[np.int64]
+    noise: Ints
 
     __array_ufunc__ = None  # so that a table of counts delegates addition to __radd__
 
@@ -199,13 +198,13 @@ class _Added:
         return self.recorder.kept(self.kind, (exact.shape, self.reaches), self.rate, exact, exact + self.noise)
 
 
-def _read(message: Array) -> NDArray[np.float64]:
+def _read(message: Array) -> Floats:
     return np.asarray(from_message(message), np.float64)
 
 
-def _size(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _size(parts: Floats) -> Floats:
     """Return the size T of each draw, given each row's half l1 norm over its reach, shape (draws, rows)."""
-    found: NDArray[np.float64] = np.ceil(parts).max(axis=1)
+    found: Floats = np.ceil(parts).max(axis=1)
     return found
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from fairwall.arrays import Bools, Floats, Ints
+
+Vector = Floats
 Score = Callable[[Vector], Vector]
 
 _BINS = 20
@@ -48,9 +49,9 @@ class Event:
     promise: float
     rates: tuple[float, float]
 
-    def happens(self, transcripts: Vector) -> NDArray[np.bool_]:
+    def happens(self, transcripts: Vector) -> Bools:
         """Return, for each session, whether the event happened."""
-        found: NDArray[np.bool_] = self._sign * self.score(transcripts) >= self.threshold
+        found: Bools = self._sign * self.score(transcripts) >= self.threshold
         return found
 
     @property
@@ -136,7 +137,7 @@ def _column(feature: Score, first: Vector, second: Vector) -> Score:
     loose = values[~repeated]
     edges = np.unique(np.quantile(loose, np.arange(1, _BINS) / _BINS)) if len(loose) > _BINS else np.empty(0)
 
-    def cell(numbers: Vector) -> NDArray[np.int64]:
+    def cell(numbers: Vector) -> Ints:
         cells = np.searchsorted(edges, numbers).astype(np.int64)
         if len(atoms):
             at = np.minimum(np.searchsorted(atoms, numbers), len(atoms) - 1)
@@ -153,7 +154,7 @@ def _joint(i: int, j: int, first: Vector, second: Vector) -> Score:
     levels = np.arange(1, _CELLS_A_SIDE) / _CELLS_A_SIDE
     rows, columns = (np.unique(np.quantile(both[:, k], levels)) for k in (i, j))
 
-    def cell(x: Vector) -> NDArray[np.int64]:
+    def cell(x: Vector) -> Ints:
         across = np.searchsorted(columns, x[:, j], side="right")
         return np.searchsorted(rows, x[:, i], side="right") * (len(columns) + 1) + across
 
@@ -161,7 +162,7 @@ def _joint(i: int, j: int, first: Vector, second: Vector) -> Score:
     return lambda x: table[cell(x)]
 
 
-def _log_ratios(here: NDArray[np.int64], there: NDArray[np.int64], cells: int) -> Vector:
+def _log_ratios(here: Ints, there: Ints, cells: int) -> Vector:
     # Half a session more in each cell, so that an empty cell has a finite ratio.
     counts = [np.bincount(x, minlength=cells) + 0.5 for x in (here, there)]
     ratios: Vector = np.log(counts[0] / counts[1])

@@ -44,6 +44,7 @@ from compliance.mechanisms import mechanism as mechanism_module
 from compliance.mechanisms import row_defaults
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, MechanismAnswer, Reusable
 from compliance.noise.sampling import Seeded
+from fairwall.arrays import Floats
 from sim.privacy_audit import recorded, subject
 from sim.privacy_audit.pairs import NeighbourPair
 from sim.privacy_audit.recorded import NUMBERS, Choose, Coins, NoiseCall, NoiseRecorder, Place, costs, replayed, steered
@@ -201,9 +202,7 @@ def _compared(batch: _Batch, first: _Run) -> NoiseFault | None:
     return batch.fault("scale" if any(scaled) else "sensitivity", _callers(first.calls[worst], own), least)
 
 
-def _by_other_proofs(
-    batch: _Batch, first: _Run, second: _Run, spent: NDArray[np.float64], delta: float
-) -> Iterator[float]:
+def _by_other_proofs(batch: _Batch, first: _Run, second: _Run, spent: Floats, delta: float) -> Iterator[float]:
     """Yield the cost of the draws by each other proof that the module names."""
     yield sum(float(cost) for at, cost in enumerate(spent) if cost and not _is_unread(batch, first, at))
     assert isinstance(first.release, MechanismAnswer)
@@ -310,7 +309,7 @@ def _is_unread(batch: _Batch, first: _Run, at: int) -> bool:
         return False
     away = np.full(read.output.shape, np.rint(1e3 * read.scale / read.public[1]) * read.public[1])
 
-    def changed(to: NDArray[np.float64]) -> Choose:
+    def changed(to: Floats) -> Choose:
         return lambda number, call: to if number == at else tape(number, call)
 
     return all(first.is_repeated_by(batch.run(changed(to))) for to in (away, -away))

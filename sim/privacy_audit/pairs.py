@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import BatchQuestion
 from compliance.records.people import STRATUM_MIN, Records
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.metrics.metric import find_metric
 
 _RANDOM = 2
@@ -105,9 +105,7 @@ def _precision(metric: str, n: int, queries: int, generator: np.random.Generator
     return tuple(pairs)
 
 
-def _pair(
-    metric: str, n: int, members: NDArray[np.uint8], predictions: NDArray[np.float64], about: str
-) -> NeighbourPair:
+def _pair(metric: str, n: int, members: Bytes, predictions: Floats, about: str) -> NeighbourPair:
     """Return a pair with `members` first; the others get the other label, alternating groups, and predictions of 0."""
     size = len(members)
     label = find_metric(metric).strata[0]
@@ -122,13 +120,7 @@ def _pair(
     return _flipped(metric, labels, protected, np.hstack((predictions, rest)), about)
 
 
-def _flipped(
-    metric: str,
-    labels: NDArray[np.uint8],
-    protected: NDArray[np.uint8],
-    predictions: NDArray[np.float64],
-    about: str,
-) -> NeighbourPair:
+def _flipped(metric: str, labels: Bytes, protected: Bytes, predictions: Floats, about: str) -> NeighbourPair:
     """Return the pair of a data set and the same one with person 0's attribute flipped."""
     other = protected.copy()
     other[0] = 1 - other[0]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.noise.sampling import STEPS_MAX, Noise
+from fairwall.arrays import Bools, Floats, Ints
 from fairwall.laws.mechanisms.calibration import cauchy_loss
 from fairwall.laws.noise.gaussian import gaussian_epsilon
 
@@ -59,7 +60,7 @@ class NoiseCall:
         """Return whether another call is the same, up to secret values and a secret scale."""
         return (self.kind, self.public) == (other.kind, other.public)
 
-    def noise(self) -> NDArray[np.float64]:
+    def noise(self) -> Floats:
         """Return the added noise, in steps of the grid if values are rounded to the grid first."""
         step = self.public[1]
         if self.kind == "cauchy":
@@ -79,7 +80,7 @@ class NoiseRecorder:
     choose: Choose = lambda _, __: None
     calls: list[NoiseCall] = field(default_factory=list)
 
-    def _added(self, kind: str, values: NDArray[np.float64], scale: float, step: float, *least: int) -> NDArray[Any]:
+    def _added(self, kind: str, values: Floats, scale: float, step: float, *least: int) -> NDArray[Any]:
         drawn = getattr(self.source, kind)(values, scale, step, *least)
         return self.kept(kind, (values.shape, step, *least), scale, values, drawn)
 
@@ -88,23 +89,23 @@ class NoiseRecorder:
     cauchy = partialmethod(_added, "cauchy")
     cube = partialmethod(_added, "cube")
 
-    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+    def bernoulli(self, probability: float, size: int) -> Bools:
         """See `Noise.bernoulli`."""
         drawn = self.source.bernoulli(probability, size)
         coins = self.kept("bernoulli", (size,), probability, np.empty(0), drawn).view(Coins)
         coins.turn, coins.used = lambda secret, drawn: self.kept("turned", (size,), probability, secret, drawn), []
         return coins
 
-    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def bernoulli_exp(self, exponents: Floats) -> Bools:
         """See `Noise.bernoulli_exp`."""
         drawn = self.source.bernoulli_exp(exponents)
         return self.kept("bernoulli_exp", (exponents.shape,), 1.0, exponents, drawn)
 
-    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+    def integers(self, high: int, size: int) -> Ints:
         """See `Noise.integers`."""
         return self.kept("integers", (size, high), 1.0, np.empty(0), self.source.integers(high, size))
 
-    def permutation(self, n: int) -> NDArray[np.int64]:
+    def permutation(self, n: int) -> Ints:
         """See `Noise.permutation`."""
         return self.kept("permutation", (n,), 1.0, np.empty(0), self.source.permutation(n))
 
@@ -161,7 +162,7 @@ def replayed(tape: Sequence[NoiseCall]) -> Choose:
     return lambda at, call: tape[at].output if at < len(tape) and tape[at].is_alike(call) else None
 
 
-def steered(between: NDArray[np.float64], *, far: bool) -> Choose:
+def steered(between: Floats, *, far: bool) -> Choose:
     """Return a chooser of possible but rare outputs: numbers near exact gaps, or far off, and one side of coins.
 
     Only the first `_STEERED` calls are steered, so that a mechanism which draws until something fits can end.
@@ -183,7 +184,7 @@ def steered(between: NDArray[np.float64], *, far: bool) -> Choose:
             steps = np.rint(between[: call.values.size] / step)
         else:
             return None
-        told: NDArray[np.float64] = np.clip(steps, -STEPS_MAX, STEPS_MAX) * step + 0.0
+        told: Floats = np.clip(steps, -STEPS_MAX, STEPS_MAX) * step + 0.0
         return told
 
     return choose
@@ -192,7 +193,7 @@ def steered(between: NDArray[np.float64], *, far: bool) -> Choose:
 _STEERED, _FAR = 8, 40.0
 
 
-def costs(first: Sequence[NoiseCall], second: Sequence[NoiseCall], delta: float) -> NDArray[np.float64]:
+def costs(first: Sequence[NoiseCall], second: Sequence[NoiseCall], delta: float) -> Floats:
     """Return the epsilon cost of each call, for two runs whose outputs are the same up to a public shift.
 
     The calls must be alike up to secret values and scales. A cost is infinite if no epsilon is enough. Laplace noise of

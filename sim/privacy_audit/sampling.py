@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Ints
 from fairwall.laws.studies.binomial import lower_limit, upper_limit
 from sim.privacy_audit.events import Event, Score, Vector, learn
 from sim.privacy_audit.pairs import NeighbourPair
@@ -101,9 +101,9 @@ class Bets:
 
     epsilon: float
     delta: float
-    _bets: list[tuple[float, NDArray[np.int64]]] = field(default_factory=list)
+    _bets: list[tuple[float, Ints]] = field(default_factory=list)
 
-    def place(self, here: NDArray[np.bool_], there: NDArray[np.bool_], counts: EventCounts) -> EventCounts:
+    def place(self, here: Bools, there: Bools, counts: EventCounts) -> EventCounts:
         """Bet on an event in fresh sessions; return its counts with these sessions added.
 
         `here` and `there`, shape (sessions,), indicate the event in each session on the data set and on the neighbour;

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import BatchQuestion, Mechanism, MechanismAnswer
 from compliance.noise.sampling import Noise, Seeded
+from fairwall.arrays import Bools, Floats, Ints
 
 _ELEMENTWISE = (np.where, np.clip, np.nan_to_num, np.zeros_like, np.ones_like, np.full_like)
 
@@ -116,15 +117,15 @@ def releases(
     sessions: int,
     generator: np.random.Generator,
     batches: int = 1,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the releases of independent sessions, shape (sessions, numbers): answers, then purchased facts by name.
 
     A session asks the question `batches` times; each time the mechanism receives the facts that it has sold before.
     """
 
     def release(noise: Noise) -> MechanismAnswer:
-        values: list[NDArray[np.float64]] = []
-        facts: dict[str, NDArray[np.float64]] = {}
+        values: list[Floats] = []
+        facts: dict[str, Floats] = {}
         for _ in range(batches):
             answer = mechanism.release(question, facts, epsilon, delta, noise)
             values.append(answer.values)
@@ -153,7 +154,7 @@ def _works_together(release: Callable[[Noise], MechanismAnswer]) -> bool:
     return np.array_equal(apart, together)
 
 
-def _flat(release: MechanismAnswer, sessions: tuple[int, ...]) -> NDArray[np.float64]:
+def _flat(release: MechanismAnswer, sessions: tuple[int, ...]) -> Floats:
     parts = [np.asarray(release.values), *(np.asarray(release.facts[name]) for name in sorted(release.facts))]
     flat = np.concatenate([np.reshape(part, (*sessions, -1)) for part in parts], axis=-1, dtype=np.float64)
     return np.nan_to_num(flat, copy=False, nan=NO_ANSWER, posinf=2.0**61, neginf=-(2.0**61))
@@ -169,7 +170,7 @@ class Many:
     generator: np.random.Generator
     sessions: int
 
-    def _independent(self, draw: str, values: NDArray[np.float64], scale: float, step: float) -> SessionNoise:
+    def _independent(self, draw: str, values: Floats, scale: float, step: float) -> SessionNoise:
         rows = self._rows(values)
         return SessionNoise.of(getattr(self._one, draw)(rows.ravel(), scale, step).reshape(rows.shape))
 
@@ -177,23 +178,23 @@ class Many:
     gaussian = partialmethod(_independent, "gaussian")
     cauchy = partialmethod(_independent, "cauchy")
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
+    def cube(self, values: Floats, scale: float, step: float, least: int = 0) -> Floats:
         """See `Noise.cube`."""
         return SessionNoise.of(self._one.cubes(np.asarray(self._rows(values)), scale, step, least))
 
-    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+    def bernoulli(self, probability: float, size: int) -> Bools:
         """See `Noise.bernoulli`."""
         return SessionNoise.of(self._one.bernoulli(probability, self.sessions * size).reshape(self.sessions, size))
 
-    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def bernoulli_exp(self, exponents: Floats) -> Bools:
         """See `Noise.bernoulli_exp`."""
         return SessionNoise.of(self._one.bernoulli_exp(self._rows(exponents)))
 
-    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+    def integers(self, high: int, size: int) -> Ints:
         """See `Noise.integers`."""
         return SessionNoise.of(self._one.integers(high, self.sessions * size).reshape(self.sessions, size))
 
-    def permutation(self, n: int) -> NDArray[np.int64]:
+    def permutation(self, n: int) -> Ints:
         """See `Noise.permutation`."""
         return SessionNoise.of(self.generator.permuted(np.tile(np.arange(n), (self.sessions, 1)), axis=1))
 
@@ -201,7 +202,7 @@ class Many:
     def _one(self) -> Seeded:
         return Seeded(self.generator)
 
-    def _rows(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _rows(self, values: Floats) -> Floats:
         values = np.asarray(values)
         return np.broadcast_to(values, (self.sessions, values.shape[-1]))
 
@@ -212,7 +213,7 @@ class Stacked:
 
     noises: list[Noise] = field(repr=False)
 
-    def _of_rows(self, draw: str, values: NDArray[np.float64], *how: float) -> SessionNoise:
+    def _of_rows(self, draw: str, values: Floats, *how: float) -> SessionNoise:
         values = np.asarray(values)
         rows = np.broadcast_to(values, (len(self.noises), values.shape[-1]))
         drawn = [getattr(noise, draw)(row, *how) for noise, row in zip(self.noises, rows, strict=True)]

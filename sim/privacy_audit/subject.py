@@ -12,12 +12,12 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import BatchQuestion, Facts, Guarantee, Mechanism, MechanismAnswer
 from compliance.mechanisms.row_defaults import require_budget
 from compliance.noise.sampling import Noise
+from fairwall.arrays import Floats
 from fairwall.laws.mechanisms.table import NoiseInputs
 from sim.privacy_audit.exact import ExactLoss, NoiseLaw, is_one_mean
 from sim.privacy_audit.sessions import SessionNoise, releases
@@ -46,12 +46,10 @@ class AuditedSession(Protocol):
         The groups have `n0` and `n1` members in the metric's stratum; `people` counts the whole data set.
         """
 
-    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> Floats:
         """Return the transcripts of independent sessions, shape (count, numbers in a transcript)."""
 
-    def log_ratio(
-        self, first: BatchQuestion, second: BatchQuestion, transcripts: NDArray[np.float64]
-    ) -> NDArray[np.float64] | None:
+    def log_ratio(self, first: BatchQuestion, second: BatchQuestion, transcripts: Floats) -> Floats | None:
         """Return the log-likelihood ratio of each transcript, shape (count,), or None if the densities are not known.
 
         The ratio only helps to choose an event: a wrong one costs power and accuses nobody.
@@ -90,27 +88,25 @@ class Batches:
             return None
         return self.exact(NoiseInputs(metric, n0, n1, queries, self.epsilon, self.delta), people)
 
-    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> Floats:
         """See `AuditedSession.sessions`."""
         return releases(self.mechanism, question, self.epsilon, self.delta, count, generator, self.batches)
 
-    def log_ratio(
-        self, first: BatchQuestion, second: BatchQuestion, transcripts: NDArray[np.float64]
-    ) -> NDArray[np.float64] | None:
+    def log_ratio(self, first: BatchQuestion, second: BatchQuestion, transcripts: Floats) -> Floats | None:
         """See `AuditedSession.log_ratio`."""
         if self.law is None or self.batches > 1 or not is_one_mean(first.metric):
             return None
         here, there = (self._log_density(question, transcripts) for question in (first, second))
         return here - there
 
-    def _log_density(self, question: BatchQuestion, transcripts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _log_density(self, question: BatchQuestion, transcripts: Floats) -> Floats:
         assert self.law is not None
         values = question.gaps()
         batch = NoiseInputs(
             question.metric, *question.records.counts(question.metric), len(values), self.epsilon, self.delta
         )
         law = self.law(batch, question.records.people)
-        density: NDArray[np.float64] = law.log_density(transcripts[:, : len(values)] - values).sum(axis=1)
+        density: Floats = law.log_density(transcripts[:, : len(values)] - values).sum(axis=1)
         return density
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.ledger.accountant import Budget, Loss, pure
 from compliance.mechanisms.mechanism import BatchQuestion, Guarantee, Mechanism, MechanismAnswer
 from compliance.mechanisms.row_defaults import require_budget
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
+from fairwall.arrays import Floats
 from fairwall.laws.mechanisms.calibration import (
     cauchy_loss,
     conceal_law,
@@ -148,11 +148,7 @@ class _OfSums(_Pure):
         return metric in ("sp", "abs_sp")
 
     def _told(
-        self,
-        question: BatchQuestion,
-        size: NDArray[np.float64],
-        sums: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        total: NDArray[np.float64] | None = None,
+        self, question: BatchQuestion, size: Floats, sums: Callable[[Floats], Floats], total: Floats | None = None
     ) -> MechanismAnswer:
         """Return the gaps of an N0 and of sums clipped to its range: post-processing."""
         n = question.records.people
@@ -326,7 +322,7 @@ class Seldom(_Pure):
         return MechanismAnswer(values)
 
 
-def _laplace(values: NDArray[np.float64], sensitivity: float, epsilon: float, noise: Noise) -> NDArray[np.float64]:
+def _laplace(values: Floats, sensitivity: float, epsilon: float, noise: Noise) -> Floats:
     step = step_for(sensitivity / epsilon)
     return noise.laplace(values, (sensitivity + values.size * ROUNDING_STEPS * step) / epsilon, step)
 
@@ -351,10 +347,10 @@ class _Service:
         """See `AuditedSession.refuses`."""
         return self.mechanism.refuses(metric, self.epsilon, 0.0)
 
-    def log_ratio(self, _first: BatchQuestion, _second: BatchQuestion, _transcripts: NDArray[np.float64]) -> None:
+    def log_ratio(self, _first: BatchQuestion, _second: BatchQuestion, _transcripts: Floats) -> None:
         """Return None: the numbers of a session are not independent, so their ratio must be learned."""
 
-    def _answers(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def _answers(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> Floats:
         return releases(self.mechanism, question, self.epsilon, 0.0, count, generator)
 
     def _sound(self, metric: str, n0: int, n1: int, queries: int) -> float:
@@ -377,7 +373,7 @@ class TwoRequests(_Service):
         """See `AuditedSession.loss`."""
         return math.inf if self.broken else 2 * self._sound(metric, n0, n1, queries)
 
-    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> Floats:
         """See `AuditedSession.sessions`."""
         seeds = generator.integers(2**63, size=2)
         first, second = (np.random.default_rng(seed) for seed in (seeds[[0, 0]] if self.broken else seeds))
@@ -395,7 +391,7 @@ class GuessedSeed(_Service):
         """See `AuditedSession.loss`."""
         return math.inf if self.broken else self._sound(metric, n0, n1, queries)
 
-    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> Floats:
         """See `AuditedSession.sessions`."""
         seeds = generator.integers(2**63, size=2)
         service, guess = (np.random.default_rng(seed) for seed in (seeds[[0, 0]] if self.broken else seeds))
@@ -411,7 +407,7 @@ class Restarted(_Service):
         """See `AuditedSession.loss`."""
         return (2 if self.broken else 1) * self._sound(metric, n0, n1, queries)
 
-    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def sessions(self, question: BatchQuestion, count: int, generator: np.random.Generator) -> Floats:
         """See `AuditedSession.sessions`."""
         budget, charge = Budget(self.epsilon), pure(self.epsilon)
         spent: dict[Loss, int] = {}

@@ -14,6 +14,7 @@ import numpy as np
 from google.protobuf.message import Message as Protobuf
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools
 from fairwall.rpc.arrays import ArrayError, from_message
 from fairwall.wire.v1 import array_pb2
 from sim.transcripts.calls import TranscriptCall, calls, in_order
@@ -260,7 +261,7 @@ class _CallComparison:
             index = ", ".join(str(axis) for axis in np.unravel_index(first + at, shape))
             yield f"{name}[{index}]", repr(old[at].item()), repr(new[at].item())
 
-    def _same(self, old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.bool_]:
+    def _same(self, old: NDArray[Any], new: NDArray[Any]) -> Bools:
         """Return which numbers are equal: NaN equals NaN, and bit for bit 0 differs from -0."""
         if self._bit_for_bit or old.dtype.kind != "f":
             bits = f"u{old.dtype.itemsize}"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes
 from fairwall.plugins import require
 from fairwall.rpc.turns import collect
 from sim.games import GAMES
@@ -111,7 +111,7 @@ def _submitted(script: Transcript, method: str) -> dict[str, Any]:
     return found
 
 
-def _secrets(recorded: Recorded, session: Session) -> dict[str, tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+def _secrets(recorded: Recorded, session: Session) -> dict[str, tuple[Bytes, Bytes]]:
     """Return labels and protected attributes by deal, as compliance was dealt them: only for scoring, for no party."""
     if "compliance" not in session:
         raise ReplayError(f"{recorded.folder}: there is no transcript of compliance's to score by")

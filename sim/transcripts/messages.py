@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
 from fairwall.rpc.arrays import from_message, gathered
 from fairwall.rpc.turns import collect
@@ -54,7 +55,7 @@ class RecordedBatch:
     metric: int
     epsilon: float
     models: int
-    predictions: NDArray[np.float64] | None = field(repr=False)
+    predictions: Floats | None = field(repr=False)
     answer: AuditResponse | None = field(repr=False)
     is_answered: bool
     asked: int
@@ -67,8 +68,8 @@ class ServedScores:
 
     request_id: str
     model: int
-    features: NDArray[np.float64] | None
-    scores: NDArray[np.float64] | None
+    features: Floats | None
+    scores: Floats | None
     asked: int
 
 
@@ -225,7 +226,7 @@ def _asked_models(one: KnownCall, looks: Mapping[str, list[ServedScores]]) -> Re
 
 
 def _batch(
-    one: KnownCall, header: Any, models: int, predictions: NDArray[np.float64] | None, answer: AuditResponse | None
+    one: KnownCall, header: Any, models: int, predictions: Floats | None, answer: AuditResponse | None
 ) -> RecordedBatch:
     return RecordedBatch(
         request_id=header.request_id,

@@ -22,6 +22,8 @@ from math import comb, log2
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Ints
+
 ANYWHERE_BITS = 40.0
 WHOLE_BITS = 20.0
 NARROW = (1, 2, 4, 8)
@@ -42,7 +44,7 @@ class SoughtColumn:
     """A column to search for: (people,), 0 or 1."""
 
     name: str
-    values: NDArray[np.uint8]
+    values: Bytes
 
     @property
     def bits(self) -> float:
@@ -123,7 +125,7 @@ class ByteSearch:
         """Compare the whole data with columns, as elements of one width or as bits."""
         whole = np.frombuffer(data, np.uint8)
         for people in {len(split) for split in self._whole}:
-            candidates: list[tuple[str, NDArray[np.uint8]]] = []
+            candidates: list[tuple[str, Bytes]] = []
             if len(data) in (people * width for width in NARROW):
                 width = len(data) // people
                 candidates += [(f"one value every {width} bytes", whole[place::width]) for place in range(width)]
@@ -135,12 +137,12 @@ class ByteSearch:
                     for column, order in self._whole.get(_split(values), ()):
                         yield ColumnMatch(column, 0, f"{how}, {order}")
 
-    def _in_block(self, block: NDArray[np.uint8], strides: Sequence[int]) -> Iterator[ColumnMatch]:
+    def _in_block(self, block: Bytes, strides: Sequence[int]) -> Iterator[ColumnMatch]:
         for stride in strides:
             codes = _codes((block[stride:] != block[:-stride]).view(np.uint8), stride)
             likely = np.flatnonzero(self._likely[codes])
 
-            def at_byte(places: NDArray[np.int64], codes: Codes = codes) -> Codes:
+            def at_byte(places: Ints, codes: Codes = codes) -> Codes:
                 return codes[places]
 
             for at, pattern in self._matches(len(codes), at_byte, likely, stride):
@@ -150,7 +152,7 @@ class ByteSearch:
         for order, ordered in (("first bit first", block), ("last bit first", _REVERSED[block])):
             changes = _bit_changes(ordered)
 
-            def at_bit(places: NDArray[np.int64], changes: NDArray[np.uint32] = changes) -> Codes:
+            def at_bit(places: Ints, changes: NDArray[np.uint32] = changes) -> Codes:
                 shift = (16 - (places & 7)).astype(np.uint32)
                 codes: Codes = (changes[places >> 3] >> shift).astype(np.uint16)
                 return codes
@@ -167,7 +169,7 @@ class ByteSearch:
                     yield ColumnMatch(pattern.column, at // 8, f"bits, {order}, {pattern.order}")
 
     def _matches(
-        self, length: int, code_at: Callable[[NDArray[np.int64]], Codes], likely: NDArray[np.int64], stride: int
+        self, length: int, code_at: Callable[[Ints], Codes], likely: Ints, stride: int
     ) -> Iterator[tuple[int, _Pattern]]:
         """Yield the places where a pattern stands in full, among likely ones, which have a pattern's rarest code.
 
@@ -189,7 +191,7 @@ class ByteSearch:
                 yield from ((int(start), pattern) for start in starts)
 
 
-def _orders(column: SoughtColumn) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+def _orders(column: SoughtColumn) -> Iterator[tuple[str, Bytes]]:
     yield "in the order of the rows", column.values
     yield "from the last row on", column.values[::-1]
 
@@ -202,7 +204,7 @@ def _patterns(column: SoughtColumn) -> Iterator[_Pattern]:
         yield _Pattern(column, order, len(changes), codes, int((counts[:-_WINDOW] + counts[_WINDOW:]).argmax()))
 
 
-def _codes(changes: NDArray[np.uint8], stride: int) -> Codes:
+def _codes(changes: Bytes, stride: int) -> Codes:
     """Return, from every place on, a number of 16 changes, each one stride after the previous one."""
     codes = changes
     for width in (1, 2, 4):
@@ -212,7 +214,7 @@ def _codes(changes: NDArray[np.uint8], stride: int) -> Codes:
     return (codes[:-step].astype(np.uint16) << np.uint16(8)) | codes[step:]
 
 
-def _bit_changes(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
+def _bit_changes(data: Bytes) -> NDArray[np.uint32]:
     """Return, from each byte on, the changes between the next 32 bits, the first change in the highest bit."""
     words = np.concatenate((data, np.zeros(3, np.uint8))).astype(np.uint32)
     for width in (1, 2):
@@ -221,7 +223,7 @@ def _bit_changes(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
     return changes
 
 
-def _split(values: NDArray[np.uint8]) -> bytes:
+def _split(values: Bytes) -> bytes:
     """Return which values differ from the first: the same bytes for any two values."""
     split: bytes = (values != values[0]).tobytes()
     return split

@@ -11,6 +11,7 @@ from blake3 import blake3
 from google.protobuf.message import Message as Protobuf
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes
 from fairwall.rpc.arrays import ArrayError
 from fairwall.rpc.turns import announced, collect
 from fairwall.wire.v1 import array_pb2
@@ -88,7 +89,7 @@ class ProtectedColumns:
     ) -> Iterator[VerifyFinding]:
         place = f"{script.place(received[0].entry)} ({call.key}, {short(call.method)})"
         deal_id = deal_of(script, call)
-        own: list[NDArray[np.uint8]] | None = None
+        own: list[Bytes] | None = None
         for name, data, strides in self._searchable(script, received):
             digest = blake3(data + repr(strides).encode()).digest()
             if digest not in self._found:
@@ -165,7 +166,7 @@ class ProtectedColumns:
         return self._dealt[column.values.tobytes()]
 
 
-def _columns(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+def _columns(array: NDArray[Any]) -> Iterator[tuple[int, Bytes]]:
     """Yield the columns of an array by number, as 0 and 1; for more than two values, one indicator per value."""
     for number, row in enumerate(np.atleast_2d(array)):
         values = np.unique(row)
@@ -173,7 +174,7 @@ def _columns(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
             yield number, (row != 0 if value is None else row == value).astype(np.uint8)
 
 
-def _is_part_of(column: NDArray[np.uint8], longer: NDArray[np.uint8]) -> bool:
+def _is_part_of(column: Bytes, longer: Bytes) -> bool:
     """Return whether a column is part of another one, in either order of people and either coding."""
     whole = longer.tobytes()
     return any(values.tobytes() in whole for order in (column, column[::-1]) for values in (order, 1 - order))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.answers.releases import SanitisedColumn
 from compliance.deployment.policy.schema import (
@@ -33,6 +32,7 @@ from compliance.records.groups import NO_LABEL, OTHER, UNKNOWN, Attribute, Group
 from compliance.records.people import Records, RecordsError
 from compliance.records.rows import FileRows, identified
 from compliance.records.same_people import Traits, traits_of
+from fairwall.arrays import Bools, Bytes, Floats
 from fairwall.errors import DataError
 from fairwall.laws.groups.proxy_attributes import GOLDEN_MIN, rounded
 from fairwall.laws.local import LOCAL_LAWS
@@ -75,11 +75,11 @@ class Data:
     records: Mapping[str, Records]
     rows: FileRows | None
     grouped: Grouped | None
-    released: tuple[tuple[SanitisedColumn, ...], NDArray[np.uint8]] | None
+    released: tuple[tuple[SanitisedColumn, ...], Bytes] | None
     traits: tuple[Traits, Traits | None]
     answers_a_day: Mapping[str, int]
     tables: Tables | None = None
-    features: NDArray[np.float64] | None = None
+    features: Floats | None = None
 
     @property
     def first(self) -> Records:
@@ -274,7 +274,7 @@ def counted(policy: Policy) -> Iterator[str]:
         yield from dict.fromkeys(line for split in data.splits for line in _select(data, audited, split).told)
 
 
-def _sound(policy: Policy, labels: NDArray[np.uint8], protected: NDArray[np.uint8]) -> Records:
+def _sound(policy: Policy, labels: Bytes, protected: Bytes) -> Records:
     """Return the records; PolicyError for groups that are too small for the policy's metrics."""
     data = policy.data
     try:
@@ -322,7 +322,7 @@ def _grouped(
 
 def _probable(
     data: DataSection, name: str, attribute: str, section: ProbabilitiesSection, table: pa.Table
-) -> tuple[NDArray[np.uint8], Probable]:
+) -> tuple[Bytes, Probable]:
     """Return the codes of the golden sample, and an attribute known by probabilities."""
     key, columns = f"data.probabilities.{attribute}", section.columns
     likely = [table_columns.TypedColumn.of(name, column, table) for column in columns.values()]
@@ -352,7 +352,7 @@ def _probable(
     return codes, Probable(attribute, rounded(numbers), golden)
 
 
-def _from_1(numbers: NDArray[np.float64]) -> float:
+def _from_1(numbers: Floats) -> float:
     """Return the tolerance of sums to 1: half a unit of the last digit for each column, for one to three digits."""
     digits = (d for d in (1, 2, 3) if np.allclose(numbers, numbers.round(d), rtol=0, atol=1e-12, equal_nan=True))
     rounding = (numbers.shape[1] / 2 * 10.0**-d for d in digits)
@@ -367,7 +367,7 @@ def _values(
     return ColumnValues.of(name, column, table, (*named, *several(filler)), data.missing_values).filled(filler)
 
 
-def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]:
+def _audited(data: DataSection, name: str, table: pa.Table) -> Bools:
     """Return who has all values that an audit reads; PolicyError for missing values without a rule in the policy.
 
     Nobody is left out for a missing protected value: an answer about one person alone would reveal that without noise.
@@ -388,7 +388,7 @@ def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]
             f"{'data.missing' if data.missing == 'drop' else 'data.source'}: {name}: missing values: {told} "
             f"of {table.num_rows:,} rows: fill them in, or say in data.impute what stands for them{by_label}"
         )
-    present: NDArray[np.bool_] = ~np.any(list(lacking.values()), axis=0) if lacking else np.ones(len(table), np.bool_)
+    present: Bools = ~np.any(list(lacking.values()), axis=0) if lacking else np.ones(len(table), np.bool_)
     return present
 
 
@@ -410,7 +410,7 @@ def _state(source: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _group_codes(listed: Attribute, categories: ColumnValues) -> NDArray[np.uint8]:
+def _group_codes(listed: Attribute, categories: ColumnValues) -> Bytes:
     numbers = {meaning(value): number for number, value in enumerate(listed.values)}
     codes = np.zeros(len(categories.values), np.uint8)
     for place in np.unique(categories.codes):
@@ -426,7 +426,7 @@ def _group_codes(listed: Attribute, categories: ColumnValues) -> NDArray[np.uint
     return np.asarray(codes[categories.codes])
 
 
-def load_features(policy: Policy) -> NDArray[np.float64] | None:
+def load_features(policy: Policy) -> Floats | None:
     """Read the features for uploaded models, shape (rows, features), NaN for no value; None if none are taken.
 
     PolicyError if a column has anything but numbers: it names the column, not the row or the value. DataError if a
@@ -446,7 +446,7 @@ def load_features(policy: Policy) -> NDArray[np.float64] | None:
     return np.stack([column.floats() for column in columns], 1)
 
 
-def load_release(policy: Policy) -> tuple[tuple[SanitisedColumn, ...], NDArray[np.uint8]] | None:
+def load_release(policy: Policy) -> tuple[tuple[SanitisedColumn, ...], Bytes] | None:
     """Read the attributes to release: the columns, and each person's codes, shape (people, columns); None if none are.
 
     PolicyError if the columns stand in another order in the file, a row has no value or one that is not in its column's
@@ -457,9 +457,7 @@ def load_release(policy: Policy) -> tuple[tuple[SanitisedColumn, ...], NDArray[n
         return None if policy.release is None else _load_release(policy.release, policy.data.missing_values)
 
 
-def _load_release(
-    release: PolicyRelease, missing: tuple[str, ...]
-) -> tuple[tuple[SanitisedColumn, ...], NDArray[np.uint8]]:
+def _load_release(release: PolicyRelease, missing: tuple[str, ...]) -> tuple[tuple[SanitisedColumn, ...], Bytes]:
     name = str(release.source)
     places = {column: place for place, column in enumerate(header(release.source, name))}
     table = read_table(release.source, name, tuple(release.columns), as_text=True)
@@ -504,7 +502,7 @@ def fingerprint_of_release(policy: Policy, key: bytes) -> bytes:
     return hmac.digest(key, b"released" + content, hashlib.sha256)
 
 
-def _codes(column: SanitisedColumn, name: str, table: pa.Table, missing: tuple[str, ...]) -> NDArray[np.uint8]:
+def _codes(column: SanitisedColumn, name: str, table: pa.Table, missing: tuple[str, ...]) -> Bytes:
     found = ColumnValues.of(name, column.name, table, column.values, missing)
     codes = {meaning(value): code for code, value in enumerate(column.values)}
     if not codes.keys() >= set(found.values):

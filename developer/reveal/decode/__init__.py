@@ -1,10 +1,10 @@
 """Decoders: from the queried rows and their gaps to an estimate of ``v``."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode import best, box, ep, l1, lstsq, mcmc, omp, score
 from developer.reveal.decode.decoder import Decoder, DecoderInputs
+from fairwall.arrays import Floats
 from fairwall.plugins import Plugin, PluginError, Registry
 
 
@@ -12,7 +12,7 @@ def _checked(plugin: Plugin, decode: Decoder) -> Decoder:
     """Return a plug-in's decoder, wrapped to check its estimate of v."""
     plugin.require(callable(decode), "is no function")
 
-    def checked(evidence: DecoderInputs) -> NDArray[np.float64]:
+    def checked(evidence: DecoderInputs) -> Floats:
         found = np.asarray(plugin.call(decode, evidence))
         people = evidence.rows.shape[1]
         plugin.require(found.shape == (people,), f"its estimate has shape {found.shape}, not ({people},)")
@@ -25,7 +25,7 @@ def _checked(plugin: Plugin, decode: Decoder) -> Decoder:
 def _elsewhere(name: str) -> Decoder:
     """Return a placeholder for a plug-in's decoder in a process that does not run it."""
 
-    def refused(_: DecoderInputs) -> NDArray[np.float64]:
+    def refused(_: DecoderInputs) -> Floats:
         raise PluginError(f"decoder {name}: a plug-in's decoder runs in the developer's process alone")
 
     return refused

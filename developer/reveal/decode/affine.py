@@ -19,10 +19,10 @@ and the row ``1'/sqrt(n)`` with the value ``N0/sqrt(n)`` is orthonormal to any o
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.lstsq import RANK_TOLERANCE
+from fairwall.arrays import Floats
 
 LARGEST = 1e100
 """Largest gap; larger ones are clipped, so that no square overflows. No audit's noise is that large."""
@@ -39,32 +39,32 @@ matrices add ``N0 u`` of a sum of N0 values: together below ``(100 + N0) u N0``,
 class Affine:
     """The z that solve ``basis z = image``, with orthonormal rows: basis (k, n), image (k,)."""
 
-    basis: NDArray[np.float64]
-    image: NDArray[np.float64]
+    basis: Floats
+    image: Floats
 
     @property
     def determined(self) -> bool:
         """Whether there is only one solution."""
         return len(self.basis) == len(self.basis.T)
 
-    def least_norm(self) -> NDArray[np.float64]:
+    def least_norm(self) -> Floats:
         """Return the solution of smallest Euclidean norm, (n,)."""
         return self.image @ self.basis
 
-    def nearest(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+    def nearest(self, point: Floats) -> Floats:
         """Return the solution nearest to a point, both (n,)."""
         return point - (self.basis @ point - self.image) @ self.basis
 
 
-def sums(evidence: DecoderInputs) -> NDArray[np.float64]:
+def sums(evidence: DecoderInputs) -> Floats:
     """Return eta, (m,): each row's sum over the disadvantaged, from the gaps. The sizes are required."""
     c = 1 / evidence.n0 + 1 / evidence.n1
     gaps = np.clip(evidence.gaps, -LARGEST, LARGEST)
-    eta: NDArray[np.float64] = (evidence.rows.sum(axis=1) / evidence.n1 - gaps) / c
+    eta: Floats = (evidence.rows.sum(axis=1) / evidence.n1 - gaps) / c
     return eta
 
 
-def solutions(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
+def solutions(rows: Floats, values: Floats) -> Affine:
     """Return the least-squares solutions of ``rows z = values``, (m, n) and (m,); exact where these exist."""
     m, n = rows.shape
     if m <= n:
@@ -79,7 +79,7 @@ def solutions(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
     return by_singular_values(rows, values)
 
 
-def by_singular_values(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
+def by_singular_values(rows: Floats, values: Floats) -> Affine:
     """Return the least-squares solutions for rows of any rank."""
     # H = U diag(sigma) V' turns "least squares solution" into V'z = diag(sigma)^-1 U'y over the nonzero sigma.
     U, sigma, basis = np.linalg.svd(rows, full_matrices=False)
@@ -87,7 +87,7 @@ def by_singular_values(rows: NDArray[np.float64], values: NDArray[np.float64]) -
     return Affine(basis[:rank], (values @ U[:, :rank]) / sigma[:rank])
 
 
-def solutions_of_size(rows: NDArray[np.float64], values: NDArray[np.float64], size: int) -> Affine:
+def solutions_of_size(rows: Floats, values: Floats, size: int) -> Affine:
     """Return the least-squares solutions of ``rows z = values``, (m, n) and (m,), among the z whose sum is `size`."""
     n = rows.shape[1]
     means = rows.mean(axis=1)
@@ -96,17 +96,17 @@ def solutions_of_size(rows: NDArray[np.float64], values: NDArray[np.float64], si
     return Affine(basis, np.append(size / np.sqrt(n), centred.image))
 
 
-def largest(z: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+def largest(z: Floats, size: int) -> Floats:
     """Return the indicator, (n,) of 0 and 1, of the ``size`` largest entries of z; of equal ones the first.
 
     Not by ``argpartition``, whose choice among equal ones depends on the processor.
     """
     least = np.partition(z, z.size - size)[z.size - size]
-    group: NDArray[np.float64] = (z > least).astype(np.float64)
+    group: Floats = (z > least).astype(np.float64)
     group[np.flatnonzero(z == least)[: size - int(group.sum())]] = 1
     return group
 
 
-def replays(rows: NDArray[np.float64], values: NDArray[np.float64], group: NDArray[np.float64]) -> bool:
+def replays(rows: Floats, values: Floats, group: Floats) -> bool:
     """Return whether a group, (n,) of 0 and 1, has the given sums up to rounding, and so explains every answer."""
     return bool(np.abs(rows @ group - values).max(initial=0) <= REPLAY * group.sum())

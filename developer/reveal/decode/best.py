@@ -15,11 +15,11 @@ Measured at n = 100, N0 = 10, m = 40, random 0/1 rows, unless stated otherwise:
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode import box, ep, lstsq, mcmc, score
 from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.likelihood import likelihood
+from fairwall.arrays import Floats
 
 LARGEST = 2e9
 """Largest m^2 n for which `ep` is used: a round takes a fraction of a second; m = 400, n = 1000 is 1.6e8."""
@@ -31,7 +31,7 @@ BETWEEN = (0.05, 0.7)
 """Range of the error's median over the gaps' spread in which `mcmc` beats `ep`."""
 
 
-def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> Floats:
     """Estimate v, (n,), with the decoder that suits m, n and the noise."""
     m, n = evidence.rows.shape
     if ep.exact(evidence) or evidence.noise is None:
@@ -48,7 +48,7 @@ def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     if noise >= BETWEEN[0] * spread:
         return found
 
-    def likely(v: NDArray[np.float64]) -> float:
+    def likely(v: Floats) -> float:
         guess = np.ones(n, np.uint8)
         guess[np.argsort(v, kind="stable")[: evidence.n0]] = 0
         return likelihood(evidence, guess)

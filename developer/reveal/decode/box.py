@@ -21,10 +21,10 @@ Moursi, Math. Program. 2017).
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode.affine import Affine, largest, replays, solutions_of_size, sums
 from developer.reveal.decode.decoder import DecoderInputs
+from fairwall.arrays import Floats
 
 RELAXATION = 1.8
 """Relaxation; anything in (0, 2) converges, and 1.6 to 1.9 took half the steps of 1 (measured)."""
@@ -40,7 +40,7 @@ CLOSE = 1e-4
 """Largest distance from A at which a point of D counts as common."""
 
 
-def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> Floats:
     """Estimate v with z in [0, 1]^n, its sum N0, and the smallest possible error in the answers.
 
     Entries are 1/N1 and -1/N0 only where a group reproduces every answer. The sizes are required; the noise
@@ -50,7 +50,7 @@ def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     eta = sums(evidence)
     equations = solutions_of_size(evidence.rows, eta, n0)
 
-    def replaying(point: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def replaying(point: Floats) -> Floats | None:
         group = largest(point, n0)
         return group if replays(evidence.rows, eta, group) else None
 
@@ -61,11 +61,11 @@ def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     return 1 / n1 - (1 / n0 + 1 / n1) * z
 
 
-Replaying = Callable[[NDArray[np.float64]], NDArray[np.float64] | None]
+Replaying = Callable[[Floats], Floats | None]
 """A function that returns the group of a point's N0 largest entries, (n,), if it reproduces every answer, else None."""
 
 
-def _relax(equations: Affine, replaying: Replaying) -> tuple[NDArray[np.float64], bool]:
+def _relax(equations: Affine, replaying: Replaying) -> tuple[Floats, bool]:
     """Return the point of D nearest to A, (n,), or a group; and whether it is a point of A that is no group."""
     if equations.determined:
         z = equations.least_norm()
@@ -85,7 +85,7 @@ def _relax(equations: Affine, replaying: Replaying) -> tuple[NDArray[np.float64]
     return z, bool(np.abs(equations.nearest(z) - z).max() < CLOSE)
 
 
-def _search(equations: Affine, start: NDArray[np.float64], n0: int, replaying: Replaying) -> NDArray[np.float64] | None:
+def _search(equations: Affine, start: Floats, n0: int, replaying: Replaying) -> Floats | None:
     """Return a group that reproduces the answers, (n,), searched from a common point of A and D, or None."""
     w = start.copy()
     for step in range(STEPS_MAX):

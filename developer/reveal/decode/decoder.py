@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.noise.distributions import NoiseDistribution
 
 
@@ -30,16 +30,16 @@ class DecoderInputs:
     rng : the source of a decoder's random draws.
     """
 
-    rows: NDArray[np.float64]
-    gaps: NDArray[np.float64]
+    rows: Floats
+    gaps: Floats
     n0: int
     n1: int
     noise: NoiseDistribution | None = None
-    llr: NDArray[np.float64] | None = None
+    llr: Floats | None = None
     rng: np.random.Generator | None = None
 
 
-Decoder = Callable[[DecoderInputs], NDArray[np.float64]]
+Decoder = Callable[[DecoderInputs], Floats]
 """A function that returns an estimate of v, (n,): finite, without raising or warning, for any finite gaps.
 
 Where the sizes are known, ``v = 1/N1 - c z`` with ``c = 1/N0 + 1/N1``, and z above 1/2 is the guess "disadvantaged". A

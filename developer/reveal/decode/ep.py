@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode import few_sums, lstsq
 from developer.reveal.decode.affine import by_singular_values
@@ -46,6 +45,7 @@ from developer.reveal.decode.likelihood import (
     told_by_size,
     with_public_size,
 )
+from fairwall.arrays import Bools, Floats
 from fairwall.laws.mechanisms.table import RESPONSE_FROM
 from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
 from fairwall.laws.noise.linf_ball import CubeNoise
@@ -78,14 +78,14 @@ _REPLAYS = 1e-7
 """Largest root mean square error of a right candidate's answers, in units of the rows' spread."""
 
 
-def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> Floats:
     """Estimate v from the posterior probabilities of z; without sizes by least squares."""
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
     return decided(evidence, posterior(evidence).log_odds)
 
 
-def decided(evidence: DecoderInputs, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+def decided(evidence: DecoderInputs, log_odds: Floats) -> Floats:
     """Return v from posterior log-odds, (n,); v itself where exact answers have a candidate that reproduces them."""
     if exact(evidence) and (found := replayed(evidence, log_odds)) is not None:
         return to_v(evidence, found.astype(np.float64))
@@ -97,25 +97,25 @@ def exact(evidence: DecoderInputs) -> bool:
     return evidence.noise is None or evidence.noise.scale == 0
 
 
-def to_v(evidence: DecoderInputs, z: NDArray[np.float64]) -> NDArray[np.float64]:
+def to_v(evidence: DecoderInputs, z: Floats) -> Floats:
     """Return v from z, (n,)."""
     return 1 / evidence.n1 - (1 / evidence.n0 + 1 / evidence.n1) * z
 
 
-def even_odds(evidence: DecoderInputs, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+def even_odds(evidence: DecoderInputs, log_odds: Floats) -> Floats:
     """Return z at even odds, (n,) in [0, 1], from posterior log-odds."""
     relative = np.clip(log_odds - math.log(evidence.n0 / evidence.n1), -700.0, 700.0)
-    z: NDArray[np.float64] = 1 / (1 + np.exp(-relative))
+    z: Floats = 1 / (1 + np.exp(-relative))
     return z
 
 
-def prior_log_odds(evidence: DecoderInputs) -> NDArray[np.float64]:
+def prior_log_odds(evidence: DecoderInputs) -> Floats:
     """Return the log-odds of z = 1 before any answer, (n,)."""
     odds = math.log(evidence.n0 / evidence.n1)
     return np.full(evidence.rows.shape[1], odds) if evidence.llr is None else odds + evidence.llr
 
 
-def centred(evidence: DecoderInputs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def centred(evidence: DecoderInputs) -> tuple[Floats, Floats]:
     """Return the rows less their means, (m, n), and x, (m,)."""
     H, c = evidence.rows, 1 / evidence.n0 + 1 / evidence.n1
     return H - H.mean(axis=1, keepdims=True), -np.clip(evidence.gaps, -_LARGEST_GAP, _LARGEST_GAP) / c
@@ -136,9 +136,9 @@ class GaussianBelief:
     mean, variance : (rows,), of (h - hbar) z of each row given all answers but its own; the last is the sum's row.
     """
 
-    log_odds: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    variance: NDArray[np.float64]
+    log_odds: Floats
+    mean: Floats
+    variance: Floats
 
 
 def posterior(evidence: DecoderInputs, rounds: int = ROUNDS) -> GaussianBelief:
@@ -153,13 +153,7 @@ def posterior(evidence: DecoderInputs, rounds: int = ROUNDS) -> GaussianBelief:
     return _propagate(K, y, law, prior_log_odds(evidence), rounds)
 
 
-def _propagate(
-    K: NDArray[np.float64],
-    y: NDArray[np.float64],
-    law: NoiseDistribution | None,
-    prior: NDArray[np.float64],
-    rounds: int,
-) -> GaussianBelief:
+def _propagate(K: Floats, y: Floats, law: NoiseDistribution | None, prior: Floats, rounds: int) -> GaussianBelief:
     """Iterate to a fixed point from answers y, (m + 1,), about rows K, (m + 1, n)."""
     # K is orthonormal where `law` is None; else `law` is the error of all answers but the last, which is exact.
     p = 1 / (1 + np.exp(-np.clip(prior, -30, 30)))
@@ -215,9 +209,7 @@ def _propagate(
     return GaussianBelief(log_odds, row_mu, row_tau)
 
 
-def _coin_sites(
-    prior: NDArray[np.float64], mu: NDArray[np.float64], tau: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _coin_sites(prior: Floats, mu: Floats, tau: Floats) -> tuple[Floats, Floats, Floats]:
     """Return people's log-odds, site precisions and shifts, (n,) each, from a coin's moments at cavities."""
     log_odds = prior + np.clip((2 * mu - 1) / (2 * tau), -1e6, 1e6)
     p = 1 / (1 + np.exp(-np.clip(log_odds, -40, 40)))
@@ -228,9 +220,7 @@ def _coin_sites(
     return log_odds, precision, shift
 
 
-def _row_sites(
-    law: NoiseDistribution, y: NDArray[np.float64], mu: NDArray[np.float64], tau: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _row_sites(law: NoiseDistribution, y: Floats, mu: Floats, tau: Floats) -> tuple[Floats, Floats]:
     """Return rows' site precisions and shifts, (m,) each, from answers and cavities."""
     _, g, h = smeared(law, y - mu, tau)
     left = 1 - h * tau
@@ -239,7 +229,7 @@ def _row_sites(
     return precision, precision * mu + g * (1 + tau * precision)
 
 
-def replayed(evidence: DecoderInputs, log_odds: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+def replayed(evidence: DecoderInputs, log_odds: Floats) -> Bools | None:
     """Return N0 people, (n,), who reproduce the exact answers, searched from the likeliest; None without success."""
     equations = by_singular_values(*centred(evidence))
     K, y = equations.basis, equations.image
@@ -264,8 +254,8 @@ def replayed(evidence: DecoderInputs, log_odds: NDArray[np.float64]) -> NDArray[
 def settled(
     terms: PublicTerms,
     size_answer: float | None,
-    rows: NDArray[np.float64],
-    gaps: NDArray[np.float64],
+    rows: Floats,
+    gaps: Floats,
     *,
     size_epsilon: float,
     epsilon: float,
@@ -325,12 +315,7 @@ def settled(
         n0 = int(np.argmax(foretold)) + 1
 
 
-def _replaying(
-    terms: PublicTerms,
-    rows: NDArray[np.float64],
-    gaps: NDArray[np.float64],
-    rng: np.random.Generator | None,
-) -> DecoderInputs:
+def _replaying(terms: PublicTerms, rows: Floats, gaps: Floats, rng: np.random.Generator | None) -> DecoderInputs:
     """Return the evidence of randomised response for a public N0 and an unknown number of noisy zeros."""
     # Of the likeliest numbers, the right one lets some attributes reproduce all answers, given enough answers.
     n, n0 = rows.shape[1], terms.n0

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import DecoderInputs
+from fairwall.arrays import Floats
 from fairwall.laws.choice.cell_partition import cut, discrete_variance, narrowed
 from fairwall.laws.choice.cell_purchases import plan_among
 from fairwall.laws.choice.posterior import centred_values
@@ -39,13 +39,7 @@ def usual_size(n: int) -> int:
     return min(max(1, round(_USUAL_SHARE * n)), n - 1)
 
 
-def behind(
-    rows: NDArray[np.float64],
-    gaps: NDArray[np.float64],
-    epsilon: float,
-    n0: int | None,
-    limit: Limit = NO_LIMIT,
-) -> DecoderInputs:
+def behind(rows: Floats, gaps: Floats, epsilon: float, n0: int | None, limit: Limit = NO_LIMIT) -> DecoderInputs:
     """Return the released sums as rows, gaps and their noise distribution.
 
     rows, gaps : the batch, (m, n) and (m,).
@@ -70,7 +64,7 @@ def behind(
     return DecoderInputs((sums - low) / width, -c * released / width, n0, n - n0, law(c / width))
 
 
-def _cells(rows: NDArray[np.float64], epsilon: float, limit: Limit) -> tuple[NDArray[np.float64], _Scaled, float]:
+def _cells(rows: Floats, epsilon: float, limit: Limit) -> tuple[Floats, _Scaled, float]:
     cuts = cut(rows, least_people_within(epsilon, limit))
     bought = plan_among(rows, np.arange(rows.shape[1]), cuts, epsilon, 0.0, limit)
     indicators = np.equal.outer(np.arange(bought.count), cuts.cell_of(bought.count)).astype(np.float64)

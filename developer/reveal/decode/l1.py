@@ -22,10 +22,10 @@ optimal if some combination ``g = B'y`` of the rows has ``g = sign(z)`` on S and
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode.affine import Affine, solutions, sums
 from developer.reveal.decode.decoder import DecoderInputs
+from fairwall.arrays import Floats
 
 RELAXATION = 1.6
 """Relaxation; anything in (0, 2) converges, and this and 1.9 took about two thirds of the steps of 1 (measured)."""
@@ -45,7 +45,7 @@ A proof may take long where a little noise makes many entries tiny. z is rounded
 digits suffice (measured: z off by at most 0.002, in a third of the time or less, for n = 1,000 and m = 400)."""
 
 
-def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> Floats:
     """Estimate v with s of least l1 norm among the least-squares solutions of ``H s = H r - SP``.
 
     With exact gaps, or fewer rows than people in general position, the least-squares solutions are exact, and this is
@@ -60,7 +60,7 @@ def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     return 1 / evidence.n1 - (1 / evidence.n0 + 1 / evidence.n1) * z
 
 
-def _basis_pursuit(equations: Affine) -> NDArray[np.float64]:
+def _basis_pursuit(equations: Affine) -> Floats:
     """Return the solution of least l1 norm, (n,)."""
     # The l1 norm scales with z, so that noisy gaps of any size make the same problem. In units of the root mean
     # square of the image, a threshold of 1 took fewer steps than 3, or than the scales of other norms (measured).
@@ -87,7 +87,7 @@ def _basis_pursuit(equations: Affine) -> NDArray[np.float64]:
     return unit * p
 
 
-def _proved(equations: Affine, z: NDArray[np.float64], subgradient: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _proved(equations: Affine, z: Floats, subgradient: Floats) -> Floats | None:
     """Return the optimal solution with the support and signs of z, (n,), if it can be proved optimal."""
     from scipy.linalg import solve_triangular
 

@@ -27,9 +27,9 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import DecoderInputs
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.mechanisms.table import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.metrics.answer_precision import rounding_law
 from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES
@@ -41,7 +41,7 @@ from fairwall.laws.noise.randomized_response import turning_probability
 if TYPE_CHECKING:
     from developer.reveal.strategies.strategy import PublicTerms
 
-Smeared = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+Smeared = tuple[Floats, Floats, Floats]
 
 _FLAT = 1e-4
 """Width of noise, as a part of the spread, below which it counts as Gaussian: exact formulas would lose their digits.
@@ -80,7 +80,7 @@ def law_of(terms: PublicTerms, *, n0: int, n1: int, queries: int, epsilon: float
     return rounding_law(terms.precision) if noise is None and isinstance(terms.precision, int) else noise
 
 
-def size_prior(n: int) -> NDArray[np.float64]:
+def size_prior(n: int) -> Floats:
     """Return the weights of N0 = 1 .. n-1, (n-1,): 1/N0, uniform in ln N0, over the public range of shares.
 
     That the disadvantaged are a minority of more than a few is public policy, and reads no A. Without this prior a
@@ -88,12 +88,12 @@ def size_prior(n: int) -> NDArray[np.float64]:
     """
     size = np.arange(1, n)
     inside = (size >= math.floor(DEFAULT_SHARES.low * n)) & (size <= math.ceil(DEFAULT_SHARES.high * n))
-    weights: NDArray[np.float64] = inside / size
+    weights: Floats = inside / size
     weights /= weights.sum()
     return weights
 
 
-def told_by_size(terms: PublicTerms, size_answer: float | None, n: int, epsilon: float) -> NDArray[np.float64]:
+def told_by_size(terms: PublicTerms, size_answer: float | None, n: int, epsilon: float) -> Floats:
     """Return log-weights of N0 = 1 .. n-1, (n-1,), given the size query's answer and, under noise, `size_prior`.
 
     The query accepts one of n people alone: its gap is 1/N1 with probability N1/n and -1/N0 else. Weights are -inf
@@ -117,13 +117,7 @@ def told_by_size(terms: PublicTerms, size_answer: float | None, n: int, epsilon:
     return weights
 
 
-def size_weights(
-    terms: PublicTerms,
-    log_weights: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    gaps: NDArray[np.float64],
-    epsilon: float,
-) -> NDArray[np.float64]:
+def size_weights(terms: PublicTerms, log_weights: Floats, rows: Floats, gaps: Floats, epsilon: float) -> Floats:
     """Return weights of N0 = 1 .. n-1, (n-1,) with sum 1, given the size query's and the batch's answers.
 
     For randomly assigned attributes a row's gap has mean 0 and variance (1/N0 + 1/N1) n var(h) / (n - 1), and is nearly
@@ -136,12 +130,12 @@ def size_weights(
         n1 = n - int(n0)
         law = law_of(terms, n0=int(n0), n1=n1, queries=len(rows), epsilon=epsilon) or Gaussian(0.0)
         weights[n0 - 1] += smeared(law, gaps, np.maximum((1 / n0 + 1 / n1) * spread, _EXACT**2))[0].sum()
-    likely: NDArray[np.float64] = np.exp(weights - weights.max())
+    likely: Floats = np.exp(weights - weights.max())
     likely /= likely.sum()
     return likely
 
 
-def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], scale: float) -> int:
+def counts_size(n: int, rows: Floats, gaps: Floats, scale: float) -> int:
     """Return the N0, 1 to n-1, from which noisy counts were computed: public information, but never stated.
 
     An answer is T/n1 - (1/n0 + 1/n1) s, T the row's total and s the noisy sum. Unless s was clipped it lies on a grid,
@@ -158,9 +152,7 @@ def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], sc
     return int(np.argmin(np.median(off, axis=1))) + 1
 
 
-def with_public_size(
-    terms: PublicTerms, rows: NDArray[np.float64], gaps: NDArray[np.float64], n0: int
-) -> tuple[NDArray[np.float64], int]:
+def with_public_size(terms: PublicTerms, rows: Floats, gaps: Floats, n0: int) -> tuple[Floats, int]:
     """Return gaps, (m,), recomputed with the public N0 where there is one, and the N0 they now go with.
 
     A gap computed with a noisy N0 stands for the sum s = (T/n1 - gap) / (1/n0 + 1/n1), and the released number is s -
@@ -174,9 +166,7 @@ def with_public_size(
     return total / (n - public) - sums * (1 / public + 1 / (n - public)), public
 
 
-def cube_rows(
-    n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], epsilon: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+def cube_rows(n: int, rows: Floats, gaps: Floats, epsilon: float) -> tuple[Floats, Floats, int]:
     """Return the distinct rows of a `cube` batch, (d, n), widened to [0, 1], with gaps, (d,), and the batch's N0.
 
     The noise is proportional to a row's range. For the noise of the result, call `law_of` with a batch of d; N0 is
@@ -191,9 +181,7 @@ def cube_rows(
     return own, gaps[first] / wide, counts_size(n, own, gaps[first] / wide, 64 / epsilon)
 
 
-def noisy_attributes(
-    n: int, size_answer: float, gaps: NDArray[np.float64], epsilon: float
-) -> tuple[int, int, NDArray[np.float64]]:
+def noisy_attributes(n: int, size_answer: float, gaps: Floats, epsilon: float) -> tuple[int, int, Floats]:
     """Return N0, N1 and the exact gaps, (m,), of the noisy attributes from answers of randomised response.
 
     Let N1' people have a noisy attribute of 1. By the estimates of `fairwall.laws.noise.randomized_response`, unless
@@ -214,7 +202,7 @@ def noisy_attributes(
     return n - ones, ones, noisy_gaps(n, ones, gaps, epsilon)
 
 
-def noisy_gaps(n: int, ones: int, gaps: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+def noisy_gaps(n: int, ones: int, gaps: Floats, epsilon: float) -> Floats:
     """Return the gaps of the noisy attributes, (m,), of which `ones` are 1; see `noisy_attributes`."""
     p = turning_probability(epsilon)
     kept = max(1 - 2 * p, 2.0**-52)
@@ -222,7 +210,7 @@ def noisy_gaps(n: int, ones: int, gaps: NDArray[np.float64], epsilon: float) -> 
     return gaps * kept * float(n1 * (n - n1)) / (ones * (n - ones))
 
 
-def noisy_size_weights(n: int, n0: int, seen: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+def noisy_size_weights(n: int, n0: int, seen: Floats, epsilon: float) -> Floats:
     """Return log-weights, (n-1,), of the number of noisy attributes that are 1, for a public N0 and no size query.
 
     Of N1 people each stays at 1 with probability 1-p, of N0 each is turned to 1 with p: nearly a Gaussian. So is the
@@ -238,11 +226,11 @@ def noisy_size_weights(n: int, n0: int, seen: NDArray[np.float64], epsilon: floa
     factor = kept * n1 * (n - n1) / n
     spread = ones * (n - ones) / (n * max(n - 1, 1))
     fit = np.square(factor) * float(seen @ seen) / spread + len(seen) * np.log(spread / np.square(factor))
-    weights: NDArray[np.float64] = -0.5 * (np.square(ones - expected) / variance + fit)
+    weights: Floats = -0.5 * (np.square(ones - expected) / variance + fit)
     return weights
 
 
-def smeared(law: NoiseDistribution, r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:
+def smeared(law: NoiseDistribution, r: Floats, variance: Floats) -> Smeared:
     """Return ln p, g and h (see the module's docstring) at each r, (m,), for the variance tau > 0, (m,).
 
     Any distribution not listed there counts as a Gaussian of the same median.
@@ -266,18 +254,18 @@ def smeared(law: NoiseDistribution, r: NDArray[np.float64], variance: NDArray[np
     return _gaussian(r, variance + sigma**2)
 
 
-def likelihood(evidence: DecoderInputs, guess: NDArray[np.uint8]) -> float:
+def likelihood(evidence: DecoderInputs, guess: Bytes) -> float:
     """Return the answers' log-likelihood if a guess, (n,), is right."""
     v = np.where(guess == 1, 1 / evidence.n1, -1 / evidence.n0)
     missed = evidence.gaps - evidence.rows @ v
     return float(smeared(evidence.noise or Gaussian(0.0), missed, np.full(len(missed), _EXACT**2))[0].sum())
 
 
-def _gaussian(r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:
+def _gaussian(r: Floats, variance: Floats) -> Smeared:
     return -0.5 * (r * r / variance + np.log(2 * math.pi * variance)), r / variance, 1 / variance
 
 
-def _cauchy(r: NDArray[np.float64], t: NDArray[np.float64], scale: float) -> Smeared:
+def _cauchy(r: Floats, t: Floats, scale: float) -> Smeared:
     from scipy.special import wofz
 
     z = (r + 1j * scale) / (math.sqrt(2) * t)
@@ -297,7 +285,7 @@ def _cauchy(r: NDArray[np.float64], t: NDArray[np.float64], scale: float) -> Sme
     )
 
 
-def _laplace(r: NDArray[np.float64], t: NDArray[np.float64], b: float) -> Smeared:
+def _laplace(r: Floats, t: Floats, b: float) -> Smeared:
     near, far = _log_erfcx((t / b - np.abs(r) / t) / math.sqrt(2)), _log_erfcx((t / b + np.abs(r) / t) / math.sqrt(2))
     total = np.logaddexp(near, far)
     g = np.sign(r) * np.tanh((near - far) / 2) / b
@@ -305,15 +293,15 @@ def _laplace(r: NDArray[np.float64], t: NDArray[np.float64], b: float) -> Smeare
     return -0.5 * (r / t) ** 2 + total - math.log(4 * b), g, g * g - (1 - centre) / b**2
 
 
-def _log_erfcx(z: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_erfcx(z: Floats) -> Floats:
     from scipy.special import erfcx
 
     # erfcx(z) = exp(z^2) erfc(z), where erfc is 2 to the last bit below -20.
-    log: NDArray[np.float64] = np.where(z < -20, z * z + math.log(2), np.log(erfcx(np.maximum(z, -20.0))))
+    log: Floats = np.where(z < -20, z * z + math.log(2), np.log(erfcx(np.maximum(z, -20.0))))
     return log
 
 
-def _cube(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise) -> Smeared:
+def _cube(r: Floats, variance: Floats, law: CubeNoise) -> Smeared:
     if law.stair:
         return _cube_by_sizes(r, variance, law)
     if law.sides == 1:
@@ -327,14 +315,14 @@ def _cube(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise)
     return found[0], found[1], found[2]
 
 
-def _cube_by_sizes(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise) -> Smeared:
+def _cube_by_sizes(r: Floats, variance: Floats, law: CubeNoise) -> Smeared:
     sizes, weights = law.sizes(_SIZES)
     parts = [smeared(Uniform(float(size)), r, variance) for size in sizes]
     logs, g, h = (np.array(of) for of in zip(*parts, strict=True))
     return _mixed(logs + np.log(weights)[:, np.newaxis], g, h)
 
 
-def _cube_by_points(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise) -> Smeared:
+def _cube_by_points(r: Floats, variance: Floats, law: CubeNoise) -> Smeared:
     from scipy.special import gammaln
 
     points, weights = np.polynomial.hermite_e.hermegauss(_POINTS)
@@ -346,7 +334,7 @@ def _cube_by_points(r: NDArray[np.float64], variance: NDArray[np.float64], law: 
     return _mixed(logs + np.log(weights / weights.sum())[:, np.newaxis], g, h)
 
 
-def _mixed(logs: NDArray[np.float64], g: NDArray[np.float64], h: NDArray[np.float64]) -> Smeared:
+def _mixed(logs: Floats, g: Floats, h: Floats) -> Smeared:
     """Return ln p, g and h of a mixture of parts, (parts, m), whose log-weights are added to the log-densities."""
     total = np.logaddexp.reduce(logs)
     share = np.exp(logs - total)
@@ -354,7 +342,7 @@ def _mixed(logs: NDArray[np.float64], g: NDArray[np.float64], h: NDArray[np.floa
     return total, slope, slope**2 - (share * (g**2 - h)).sum(axis=0)
 
 
-def _uniform(r: NDArray[np.float64], t: NDArray[np.float64], a: float) -> Smeared:
+def _uniform(r: Floats, t: Floats, a: float) -> Smeared:
     from scipy.special import log_ndtr
 
     # By symmetry for r >= 0, where the tails to the right keep their digits.

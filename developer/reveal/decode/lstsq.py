@@ -1,15 +1,13 @@
 """Least squares: the linear system of Theorem 1 (Hamman, Chen, Dutta, FAccT 2023)."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from developer.reveal.decode.decoder import DecoderInputs
+from fairwall.arrays import Floats
 
 RANK_TOLERANCE = 1e-12
 """Relative strength of the weakest direction used; weaker ones carry rounding errors, not answers."""
 
 
-def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> Floats:
     """Return the least-squares solution of ``SP = H v`` with the smallest norm; it needs neither sizes nor noise.
 
     It is v itself where the rows have rank n and the gaps are exact.
@@ -19,7 +17,5 @@ def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
 
     # gelsy (a pivoted QR factorisation completed from the right) gives the same least-norm solution as the
     # usual singular value decomposition in a fraction of its time.
-    v: NDArray[np.float64] = lstsq(
-        evidence.rows, evidence.gaps, cond=RANK_TOLERANCE, check_finite=False, lapack_driver="gelsy"
-    )[0]
+    v: Floats = lstsq(evidence.rows, evidence.gaps, cond=RANK_TOLERANCE, check_finite=False, lapack_driver="gelsy")[0]
     return v

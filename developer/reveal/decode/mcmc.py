@@ -14,11 +14,11 @@ are weighed by a product of matrices.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode import lstsq
 from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.ep import centred, decided, exact, posterior, prior_log_odds, rescaled
+from fairwall.arrays import Floats
 from fairwall.laws.noise.distributions import Gaussian
 
 LADDERS, RUNGS = 4, 8
@@ -31,10 +31,10 @@ _BETWEEN_EXCHANGES = 10
 _EXACT = 0.1
 """Error assumed for exact answers, in people; with a smaller one chains hardly move."""
 
-Densities = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Densities = Callable[[Floats], Floats]
 
 
-def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> Floats:
     """Estimate v from the sampled posterior probabilities (seed 0 by default); without sizes by least squares."""
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
@@ -43,7 +43,7 @@ def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     return decided(evidence, np.log(share) - np.log1p(-share))
 
 
-def marginals(evidence: DecoderInputs) -> NDArray[np.float64]:
+def marginals(evidence: DecoderInputs) -> Floats:
     """Return the frequency at T = 1 with which each person was disadvantaged, (n,), in [0, 1]."""
     H, x = centred(evidence)
     n, n0 = H.shape[1], min(evidence.n0, H.shape[1] - 1)
@@ -86,17 +86,17 @@ def marginals(evidence: DecoderInputs) -> NDArray[np.float64]:
     return counted / (LADDERS * (steps - since))
 
 
-def _fits(H: NDArray[np.float64], log_density: Densities) -> tuple[Densities, int]:
+def _fits(H: Floats, log_density: Densities) -> tuple[Densities, int]:
     """Return a function from residuals, (chains, m), to everybody's log-likelihood, (chains, n), and its cost."""
     m, n = H.shape
     low, high = H.min(axis=1), H.max(axis=1)
     is_high = np.where((high - low)[:, None] > 0, (high[:, None] == H), 0.0)
     if np.all((low[:, None] == H) | (high[:, None] == H)):
 
-        def of_two(residual: NDArray[np.float64]) -> NDArray[np.float64]:
+        def of_two(residual: Floats) -> Floats:
             lower = log_density(residual - low)
-            gained: NDArray[np.float64] = (log_density(residual - high) - lower) @ is_high
-            both: NDArray[np.float64] = lower.sum(axis=1)[:, None] + gained
+            gained: Floats = (log_density(residual - high) - lower) @ is_high
+            both: Floats = lower.sum(axis=1)[:, None] + gained
             return both
 
         return of_two, n + 2 * m
@@ -110,7 +110,7 @@ def _density(evidence: DecoderInputs) -> Densities:
         return Gaussian(_EXACT).log_density
     law = rescaled(evidence.noise, evidence.n0 * evidence.n1 / (evidence.n0 + evidence.n1))
 
-    def log_density(error: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_density(error: Floats) -> Floats:
         # Impossible errors, of rounding for instance, must still be comparable.
         found = law.log_density(error)
         return np.where(np.isfinite(found), found, -1e4 - np.minimum(np.abs(error) / law.scale, 1e9))

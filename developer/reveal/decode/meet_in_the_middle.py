@@ -36,6 +36,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.metrics.values import sums_over
 
 SUMS_MAX = 20_000_000
@@ -45,7 +46,7 @@ NEAR_MAX = 2_000
 """Most groups checked for one cut. More near groups mean that scores are equal or too coarse to separate people."""
 
 
-def meet(scores: NDArray[np.float64], gap: float, n0: int) -> NDArray[np.uint8] | None:
+def meet(scores: Floats, gap: float, n0: int) -> Bytes | None:
     """Return attributes, (n,) with 1 = advantaged, that explain one statistical parity gap to the last bit, or None.
 
     No answer separates people with equal scores: the choice among them is arbitrary. If N0 is unknown, call this for
@@ -93,14 +94,14 @@ def _tolerance(n: int, n0: int, c: float, x: float) -> float:
     return (2 * d + 12) * u / c + 2 * max(n0, n - n0) * u * max(x, 1.0)
 
 
-def _gap(scores: NDArray[np.float64], a: NDArray[np.uint8]) -> float:
+def _gap(scores: Floats, a: Bytes) -> float:
     """Return the gap, bit for bit as the protocol fixes it."""
     one, zero = (float(sums_over(a == group, scores[np.newaxis])[0]) for group in (1, 0))
     n1 = int(a.sum())
     return one / n1 - zero / (a.size - n1)
 
 
-def _groups(scores: NDArray[np.float64], size: int, target: float, tolerance: float) -> Iterator[NDArray[np.intp]]:
+def _groups(scores: Floats, size: int, target: float, tolerance: float) -> Iterator[NDArray[np.intp]]:
     """Yield the positions of each group of ``size`` people whose sum is near the target, some groups more than once."""
     places = scores.size + scores.size % 2
     width, first = places // 2, size // 2
@@ -118,7 +119,7 @@ def _jumping(count: int) -> list[int]:
 
 
 def _matches(
-    scores: NDArray[np.float64],
+    scores: Floats,
     left_half: NDArray[np.intp],
     from_left: int,
     right_half: NDArray[np.intp],
@@ -154,7 +155,7 @@ def _matches(
         yield np.concatenate([left_half[members(i, from_left)], right_half[members(j, from_right)]])
 
 
-def _positions(values: NDArray[np.float64], size: int, wanted: set[float]) -> dict[float, list[int]]:
+def _positions(values: Floats, size: int, wanted: set[float]) -> dict[float, list[int]]:
     """Return the positions in `subset_sums` of each wanted sum."""
     sums, few = subset_sums(values, size), np.array(sorted(wanted))
     nearest = np.minimum(np.searchsorted(few, sums), few.size - 1)
@@ -164,7 +165,7 @@ def _positions(values: NDArray[np.float64], size: int, wanted: set[float]) -> di
     return found
 
 
-def subset_sums(values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+def subset_sums(values: Floats, size: int) -> Floats:
     """Return the sum of every subset of ``size`` = k values, (C(n, k),), off by at most ``k - 1`` roundings.
 
     Subsets are ordered by their largest element, then the next largest, and so on: the subsets of the first i values

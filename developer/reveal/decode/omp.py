@@ -18,16 +18,16 @@ answers; importing it takes longer than a small game.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode.affine import largest, replays, solutions_of_size, sums
 from developer.reveal.decode.decoder import DecoderInputs
+from fairwall.arrays import Floats
 
 DEPENDENT = 1e-8
 """Smallest norm of a column (of norm 1) outside the span of the chosen ones at which it is still added."""
 
 
-def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> Floats:
     """Estimate v from a group named greedily.
 
     Entries are 1/N1 and -1/N0 only where a group reproduces every answer; else they come from the coefficients of the
@@ -42,12 +42,7 @@ def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
     return 1 / n1 - (1 / n0 + 1 / n1) * z
 
 
-def _pursue(
-    rows: NDArray[np.float64],
-    values: NDArray[np.float64],
-    size: int,
-    replaying: Callable[[NDArray[np.float64]], bool],
-) -> NDArray[np.float64]:
+def _pursue(rows: Floats, values: Floats, size: int, replaying: Callable[[Floats], bool]) -> Floats:
     """Return the indicator, (n,), of ``size`` people who reproduce the answers, or else coefficients."""
     from scipy.linalg import solve_triangular
 
@@ -60,7 +55,7 @@ def _pursue(
     Q, R, projected = np.zeros((k, k)), np.zeros((k, k)), np.zeros(k)
     left = equations.image.copy()
 
-    def coefficients() -> NDArray[np.float64]:
+    def coefficients() -> Floats:
         z, t = np.zeros(n), len(named)
         z[named] = solve_triangular(R[:t, :t], projected[:t]) / norms[named]
         return z

@@ -7,24 +7,22 @@ log-likelihood ratio of z_j = 1 to z_j = 0. For Cauchy noise g is bounded, so on
 steps.
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
 from developer.reveal.decode import lstsq
 from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.decode.ep import centred, even_odds, exact, prior_log_odds, rescaled, to_v
 from developer.reveal.decode.likelihood import smeared
+from fairwall.arrays import Floats
 from fairwall.laws.noise.distributions import Gaussian
 
 
-def decode(evidence: DecoderInputs) -> NDArray[np.float64]:
+def decode(evidence: DecoderInputs) -> Floats:
     """Estimate v from everybody's log-likelihood ratio; without sizes by least squares."""
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
     return to_v(evidence, even_odds(evidence, prior_log_odds(evidence) + ratios(evidence)))
 
 
-def ratios(evidence: DecoderInputs) -> NDArray[np.float64]:
+def ratios(evidence: DecoderInputs) -> Floats:
     """Return the first-order log-likelihood ratios, (n,), of being disadvantaged to being advantaged."""
     H, x = centred(evidence)
     n0, n1, n = evidence.n0, evidence.n1, H.shape[1]
@@ -34,5 +32,5 @@ def ratios(evidence: DecoderInputs) -> NDArray[np.float64]:
     variance = share * (1 - share) * n / max(n - 1, 1) * (H * H).sum(axis=1)
     telling = variance > 1e-18
     _, g, _ = smeared(law, x[telling], variance[telling])
-    slopes: NDArray[np.float64] = g @ H[telling]
+    slopes: Floats = g @ H[telling]
     return slopes

@@ -29,7 +29,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode import best as decoder
 from developer.reveal.decode import few_sums, score
@@ -40,6 +39,7 @@ from developer.reveal.strategies import meet, predictive_parity, splitting, verd
 from developer.reveal.strategies.compressed import decide, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Reveal, StrategyInputs, everyone
+from fairwall.arrays import Floats
 from fairwall.laws.metrics.answer_precision import DECIMALS
 from fairwall.laws.noise.distributions import Gaussian, NoiseDistribution
 from fairwall.laws.privacy.exposure import cells_within, least_people_within
@@ -112,7 +112,7 @@ def readable(inputs: StrategyInputs) -> bool:
     return min(inputs.perturbation, 1.0) * 4 / inputs.people >= 2 * 10.0**-precision
 
 
-def coins(base: NDArray[np.float64], reach: float, queries: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def coins(base: Floats, reach: float, queries: int, rng: np.random.Generator) -> Floats:
     """Return rows, (m, n), whose scores are at either end of [0, 1] within `reach` of h0's, (n,), by coin toss."""
     low, high = np.maximum(base - reach, 0.0), np.minimum(base + reach, 1.0)
     return np.where(rng.integers(0, 2, (queries, base.size)) == 1, high, low)
@@ -134,9 +134,9 @@ def fewest(inputs: StrategyInputs) -> int:
         for m in range(1, most + 1)
     ]
 
-    def worth(others: NDArray[np.float64]) -> NDArray[np.float64]:
+    def worth(others: Floats) -> Floats:
         told = [_information(law, float(c * c * variance * v)) for law, v in zip(laws, others, strict=True)]
-        of_all: NDArray[np.float64] = c * c * variance * np.arange(1, most + 1) * np.array(told)
+        of_all: Floats = c * c * variance * np.arange(1, most + 1) * np.array(told)
         return of_all
 
     first = last = worth(np.full(most, others))
@@ -160,7 +160,7 @@ def _information(law: NoiseDistribution, variance: float) -> float:
     return float((density * slope**2).sum() / density.sum())
 
 
-def hunch(inputs: StrategyInputs) -> Callable[[], NDArray[np.float64]]:
+def hunch(inputs: StrategyInputs) -> Callable[[], Floats]:
     """Return log-odds, (n,), of the prior guess at its usual worth; uninformative answers leave it unchanged."""
     return lambda: np.where(inputs.prior() == 0, _HUNCH, -_HUNCH)
 

@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode import STATISTICAL, Decoder, DecoderInputs, l1
 from developer.reveal.decode.ep import settled
 from developer.reveal.decode.likelihood import likelihood
 from developer.reveal.strategies.sizes import alone, group_sizes
 from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
+from fairwall.arrays import Floats
 from fairwall.laws.privacy.exposure import one_person
 
 
-def near_base(inputs: StrategyInputs) -> NDArray[np.float64]:
+def near_base(inputs: StrategyInputs) -> Floats:
     """Return h0's scores plus Unif(-b, b), clipped to [0, 1]; (m, n).
 
     Attribute-Reveal with m << n (Algorithm 2): with small bounded noise, as Theorem 3 allows, rows are models that
@@ -24,12 +24,12 @@ def near_base(inputs: StrategyInputs) -> NDArray[np.float64]:
     return np.clip(inputs.base() + inputs.rng.uniform(-b, b, (inputs.queries, inputs.people)), 0, 1)
 
 
-def binary(inputs: StrategyInputs) -> NDArray[np.float64]:
+def binary(inputs: StrategyInputs) -> Floats:
     """Return fair coin tosses, (m, n) of 0 and 1: the best of sensing matrices, and the worst of models."""
     return inputs.rng.integers(0, 2, (inputs.queries, inputs.people)).astype(np.float64)
 
 
-def gaussian(inputs: StrategyInputs) -> NDArray[np.float64]:
+def gaussian(inputs: StrategyInputs) -> Floats:
     """Return scores drawn from N(1/2, 1/m), clipped to [0, 1]; (m, n).
 
     Zero-mean entries of variance 1/m are the usual sensing matrix (sections 3.2.1 and 3.2.2), but not scores. Shifted
@@ -39,7 +39,7 @@ def gaussian(inputs: StrategyInputs) -> NDArray[np.float64]:
     return np.clip(inputs.rng.normal(0.5, m**-0.5, (m, inputs.people)), 0, 1)
 
 
-def reveal_from_rows(inputs: StrategyInputs, rows: Callable[[StrategyInputs], NDArray[np.float64]]) -> Reveal:
+def reveal_from_rows(inputs: StrategyInputs, rows: Callable[[StrategyInputs], Floats]) -> Reveal:
     """Query the sizes, unless they are public, and the gaps of the rows; decode; return the disadvantaged.
 
     ``s = r - v`` is ``1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere; the threshold is in the middle.
@@ -82,7 +82,7 @@ def decide(inputs: StrategyInputs, evidence: DecoderInputs) -> Reveal:
     return replace(both, from_answers=alone_guess.guess, confidence=alone_guess.confidence)
 
 
-def _confidence(inputs: StrategyInputs, evidence: DecoderInputs, alone_guess: Reveal) -> NDArray[np.float64]:
+def _confidence(inputs: StrategyInputs, evidence: DecoderInputs, alone_guess: Reveal) -> Floats:
     """Return the decoded probabilities at even odds, where delta is 0 clipped to what epsilon allows."""
     # The limit is e^(2 epsilon), since N0 is known (`fairwall.laws.privacy.exposure`). For noisy attributes the decoded
     # value is the probability that each is true.
@@ -92,9 +92,7 @@ def _confidence(inputs: StrategyInputs, evidence: DecoderInputs, alone_guess: Re
     return np.clip(z, 1 - sure, sure) if evidence.noise is None or not inputs.terms.delta else z
 
 
-def settle(
-    inputs: StrategyInputs, size_answer: float | None, H: NDArray[np.float64], gaps: NDArray[np.float64]
-) -> DecoderInputs:
+def settle(inputs: StrategyInputs, size_answer: float | None, H: Floats, gaps: Floats) -> DecoderInputs:
     """Return the evidence at the sizes that all answers make likeliest: the batch's, and the size query's, if any."""
     size_share, share = inputs.terms.shares(len(H))
     return settled(inputs.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=inputs.rng)

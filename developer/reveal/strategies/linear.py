@@ -20,11 +20,11 @@ multiples of accepting both.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode import lstsq
 from developer.reveal.decode.decoder import DecoderInputs
 from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
+from fairwall.arrays import Floats
 
 NARROWEST = 1e-3
 """The smallest |1 - 2 h| of a score h that is changed."""
@@ -47,7 +47,7 @@ def play(inputs: StrategyInputs) -> Reveal:
     return everyone(v > 0)
 
 
-def rows(base: NDArray[np.float64], m: int) -> NDArray[np.float64]:
+def rows(base: Floats, m: int) -> Floats:
     """Return h0's scores with one person's flipped in each of m rows; (m, n) in [0, 1].
 
     A score too close to 1/2 to change is first rounded to 0 or 1. m is n, or n - 1 to leave one person unflipped.

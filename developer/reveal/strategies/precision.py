@@ -10,8 +10,8 @@ last place of its result, 2^(k-54) for a result below 2^k. Conversion to float32
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.metrics.answer_precision import DECIMALS_MAX, Precision
 
 PRECISIONS: tuple[Precision, ...] = (*range(DECIMALS_MAX + 1), "float32", "float64")
@@ -21,12 +21,7 @@ PRECISIONS: tuple[Precision, ...] = (*range(DECIMALS_MAX + 1), "float32", "float
 _NEXT_TO_A_TIE = 1 + 2.0**-30
 
 
-def error(
-    precision: Precision,
-    rate1: NDArray[np.float64],
-    rate0: NDArray[np.float64],
-    gap: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def error(precision: Precision, rate1: Floats, rate0: Floats, gap: Floats) -> Floats:
     """Return an upper bound on the distance of an answer from the true gap.
 
     precision : the answers' number format.
@@ -51,8 +46,8 @@ def _fits(precision: Precision, answer: float) -> bool:
         return precision == "float64" or float(np.float32(answer)) == answer
 
 
-def _half_ulp(size: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
+def _half_ulp(size: Floats, bits: int) -> Floats:
     # The margin is for the rounding of the bound itself.
     exponent = np.frexp(np.abs(size) * (1 + 2.0**-40))[1]
-    half: NDArray[np.float64] = np.where(size == 0, 0.0, np.ldexp(1.0, exponent - bits - 1))
+    half: Floats = np.where(size == 0, 0.0, np.ldexp(1.0, exponent - bits - 1))
     return half

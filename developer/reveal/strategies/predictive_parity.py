@@ -42,10 +42,10 @@ from itertools import chain, product
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.strategies.one_by_one import OneByOne, OutOfQueries, log_choose
 from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
+from fairwall.arrays import Bools, Floats, Ints
 
 _WORLDS_MAX = 2**13
 """Most joint numbers of a class's halves that are kept when a cell is added."""
@@ -59,8 +59,8 @@ _TRIES = 40
 _APART = 1e-13
 """Smallest difference at which the answers of two counts can be separated."""
 
-_Ints: TypeAlias = NDArray[np.int64]
-_Mask: TypeAlias = NDArray[np.bool_] | None
+_Ints: TypeAlias = Ints
+_Mask: TypeAlias = Bools | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class _Cell:
         """Return the people to weigh: half of the cell, or all where nothing is known."""
         return self.people if self.n0 is None else self.people[: self.people.size // 2]
 
-    def numbers(self) -> tuple[_Ints, NDArray[np.float64]]:
+    def numbers(self) -> tuple[_Ints, Floats]:
         """Return the possible numbers of disadvantaged people in the first half, and their probabilities."""
         if self.n0 is None:
             k = np.arange(self.people.size + 1)
@@ -113,7 +113,7 @@ class _Scale:
     def open(self) -> bool:
         return bool(self.cut)
 
-    def unions(self, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
+    def unions(self, rng: np.random.Generator) -> list[Bools]:
         """Return unions of first halves, as masks of the cells being cut, the largest entropy first."""
         every = np.ones((1, len(self.cut)), np.bool_)
         masks = np.concatenate([every, rng.random((_UNIONS, len(self.cut))) < 0.5])
@@ -126,7 +126,7 @@ class _Scale:
             entropies.append(-float(p @ np.log(p)))
         return [masks[i] for i in np.argsort(entropies, kind="stable")[::-1]]
 
-    def learn(self, mask: NDArray[np.bool_], n0: int) -> None:
+    def learn(self, mask: Bools, n0: int) -> None:
         """Condition on the number of disadvantaged in a union."""
         keep = self.numbers @ mask == n0
         self.numbers, self.weights = self.numbers[keep], self.weights[keep]
@@ -173,7 +173,7 @@ class _Weighing:
     accepted: list[_Ints]
     masks: tuple[_Mask, _Mask]
     counts: tuple[_Ints, _Ints]
-    answers: NDArray[np.float64]
+    answers: Floats
 
 
 def play(inputs: StrategyInputs) -> Reveal:
@@ -202,7 +202,7 @@ def play(inputs: StrategyInputs) -> Reveal:
     return everyone(guess)
 
 
-def _find_out(inputs: StrategyInputs, scales: list[_Scale], guess: NDArray[np.bool_]) -> None:
+def _find_out(inputs: StrategyInputs, scales: list[_Scale], guess: Bools) -> None:
     assert inputs.labels is not None
     answers = OneByOne(inputs)
 
@@ -237,9 +237,7 @@ def _find_out(inputs: StrategyInputs, scales: list[_Scale], guess: NDArray[np.bo
                 scale.learn(mask, int(counts[at]))
 
 
-def _compare(
-    ask: Callable[[list[_Ints]], float], classes: list[_Ints], left_out: list[_Ints], guess: NDArray[np.bool_]
-) -> None:
+def _compare(ask: Callable[[list[_Ints]], float], classes: list[_Ints], left_out: list[_Ints], guess: Bools) -> None:
     """Compare each person left out with one of the other label, where all the others are in one group."""
     alike, advantaged = np.concatenate(classes), None
     for i, people in enumerate(left_out):
@@ -316,7 +314,7 @@ def _additions(
         yield [cell]
 
 
-def _gaps(t: _Ints, rest: _Ints, hits: int, others: int) -> NDArray[np.float64]:
+def _gaps(t: _Ints, rest: _Ints, hits: int, others: int) -> Floats:
     """Return precision gaps if `hits` and `others` people (y = 1, y = 0) are accepted, t and `rest` disadvantaged."""
     n0 = t + rest
     n1 = hits + others - n0

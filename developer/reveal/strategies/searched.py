@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode import DecoderInputs, ep
 from developer.reveal.decode import best as decoder
@@ -26,9 +25,10 @@ from developer.reveal.decode.likelihood import law_of
 from developer.reveal.strategies import best
 from developer.reveal.strategies.compressed import decide
 from developer.reveal.strategies.strategy import SIGNED, PublicTerms, Reveal, StrategyInputs
+from fairwall.arrays import Bools, Floats
 from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, NoiseDistribution, Uniform
 
-Simulate = Callable[[NDArray[np.float64], NDArray[np.bool_], np.random.Generator], NDArray[np.float64]]
+Simulate = Callable[[Floats, Bools, np.random.Generator], Floats]
 """A function from rows, (m, n), the disadvantaged, (n,), and a random generator to the mechanism's gaps, (m,)."""
 
 _GAMES, _FINAL = 6, 20
@@ -61,21 +61,21 @@ class SimulatedAuditor:
     """An auditor whose people are simulated."""
 
     simulate: Simulate
-    z: NDArray[np.bool_]
+    z: Bools
     rng: np.random.Generator
 
     def give_up(self, queries: int) -> None:
         """Ignore the renunciation: no budget is spent here."""
 
-    def size(self, row: NDArray[np.float64]) -> float:
+    def size(self, row: Floats) -> float:
         """Answer the size query."""
         return float(self.gaps(row[None])[0])
 
-    def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gaps(self, rows: Floats) -> Floats:
         """Answer metric queries."""
         return self.simulate(rows, self.z, self.rng)
 
-    def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def sized_gaps(self, row: Floats, rows: Floats) -> tuple[float, Floats]:
         """Answer both in one batch."""
         answers = self.gaps(np.vstack([row, rows]))
         return float(answers[0]), answers[1:]
@@ -104,7 +104,7 @@ def by_law(terms: PublicTerms) -> Simulate | None:
     if math.isinf(terms.epsilon) or terms.metric not in SIGNED or terms.noise_on not in ("gaps", "sums"):
         return None
 
-    def simulate(rows: NDArray[np.float64], z: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.float64]:
+    def simulate(rows: Floats, z: Bools, rng: np.random.Generator) -> Floats:
         n0, n1, m = int(z.sum()), int((~z).sum()), len(rows)
         law = law_of(terms, n0=n0, n1=n1, queries=m, epsilon=terms.shares(m)[1]) or Gaussian(0.0)
         return rows @ np.where(z, -1 / n0, 1 / n1) + law.sample(rng, m)
@@ -132,7 +132,7 @@ def _found(inputs: StrategyInputs, simulate: Simulate) -> CoinTossPlan | None:
     return top if gain.mean() > _CHANCE * gain.std() / math.sqrt(_FINAL) + 1 else None
 
 
-def _score(inputs: StrategyInputs, plan: CoinTossPlan | None, simulate: Simulate, games: int) -> NDArray[np.float64]:
+def _score(inputs: StrategyInputs, plan: CoinTossPlan | None, simulate: Simulate, games: int) -> Floats:
     """Return balanced accuracies in percent, (games,), of a plan, or of `best`, on simulated people."""
     law, scores = None if plan is None else _measured(inputs, plan, simulate), []
     for auditor, rng in itertools.islice(_draws(inputs, simulate), games):
@@ -154,7 +154,7 @@ def _size(inputs: StrategyInputs) -> int:
     return usual_size(inputs.people) if inputs.terms.n0 is None else inputs.terms.n0
 
 
-def _batch(inputs: StrategyInputs, plan: CoinTossPlan) -> NDArray[np.float64]:
+def _batch(inputs: StrategyInputs, plan: CoinTossPlan) -> Floats:
     low, high = (
         np.maximum(inputs.base() - inputs.perturbation, 0.0),
         np.minimum(inputs.base() + inputs.perturbation, 1.0),
@@ -162,10 +162,10 @@ def _batch(inputs: StrategyInputs, plan: CoinTossPlan) -> NDArray[np.float64]:
     return np.where(inputs.rng.random((plan.rows, inputs.people)) < plan.share, high, low)
 
 
-def _averaged(inputs: StrategyInputs, plan: CoinTossPlan, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _averaged(inputs: StrategyInputs, plan: CoinTossPlan, rows: Floats) -> Floats:
     """Query every row `repeats` times in one batch, and return the averages."""
-    answers: NDArray[np.float64] = inputs.auditor.gaps(np.repeat(rows, plan.repeats, axis=0)).reshape(plan.rows, -1)
-    averages: NDArray[np.float64] = answers.mean(axis=1) if plan.repeats < 3 else np.median(answers, axis=1)
+    answers: Floats = inputs.auditor.gaps(np.repeat(rows, plan.repeats, axis=0)).reshape(plan.rows, -1)
+    averages: Floats = answers.mean(axis=1) if plan.repeats < 3 else np.median(answers, axis=1)
     return averages
 
 

@@ -1,12 +1,12 @@
 """The size query (Hamman, Chen, Dutta, FAccT 2023, Remark 4): one answer reveals the sizes of both groups."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.strategies.strategy import Auditor
+from fairwall.arrays import Floats
 
 
-def alone(n: int, person: int) -> NDArray[np.float64]:
+def alone(n: int, person: int) -> Floats:
     """Return the row, (n,), that accepts one person only."""
     row = np.zeros(n)
     row[person] = 1

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from developer.reveal.strategies.strategy import Reveal, StrategyInputs
 from developer.reveal.strategies.sums import Digit, Layout, Sums
+from fairwall.arrays import Bools, Floats, Ints
 
 TAIL = 2.0**-42
 """The probability cut off on either side of a count's range."""
@@ -224,7 +225,7 @@ def _refine(sums: Sums, groups: list[Group], cuts: dict[int, GroupQuery], best: 
     return best
 
 
-def _options(group: Group, wide: NDArray[np.bool_]) -> list[GroupQuery]:
+def _options(group: Group, wide: Bools) -> list[GroupQuery]:
     """Return the cuts worth trying, the best first."""
     g, k = group.size, group.k
     if min(k, g - k) == 1:
@@ -241,7 +242,7 @@ def _options(group: Group, wide: NDArray[np.bool_]) -> list[GroupQuery]:
     return options + [by_count(group, parts(g, few, 2)) for few in (3, 1) if few < least]
 
 
-def by_width(group: Group, wide: NDArray[np.bool_]) -> GroupQuery:
+def by_width(group: Group, wide: Bools) -> GroupQuery:
     """Cut into the people who may weigh much and the others."""
     pieces = [group.people[wide], group.people[~wide]]
     low, high = max(0, group.k - pieces[1].size), min(group.k, pieces[0].size)
@@ -316,7 +317,7 @@ def by_subset(group: Group) -> GroupQuery | None:
 
 
 @cache
-def subset_code(g: int, k: int) -> tuple[NDArray[np.int64], dict[int, tuple[int, ...]]] | None:
+def subset_code(g: int, k: int) -> tuple[Ints, dict[int, tuple[int, ...]]] | None:
     """Return g weights, each the smallest possible, for which all k-subsets have different sums, and the subset by sum.
 
     None is returned for more than `SUBSETS` subsets.
@@ -387,22 +388,22 @@ def count_bits(g: int, k: int, s: int) -> float:
     return float(-(p[p > 0] * np.log2(p[p > 0])).sum())
 
 
-def count_law(g: int, k: int, s: int) -> NDArray[np.float64]:
+def count_law(g: int, k: int, s: int) -> Floats:
     """Return the hypergeometric probabilities of all counts from ``max(0, k - (g - s))`` to ``min(k, s)``."""
     v = np.arange(max(0, k - (g - s)), min(k, s) + 1)
-    p: NDArray[np.float64] = np.exp2(_log2_comb(s, v) + _log2_comb(g - s, k - v) - entropy(g, k))
+    p: Floats = np.exp2(_log2_comb(s, v) + _log2_comb(g - s, k - v) - entropy(g, k))
     p /= p.sum()
     return p
 
 
-def _log2_comb(g: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
+def _log2_comb(g: int, k: Ints) -> Floats:
     table = _log2_factorials(max(g, 1).bit_length())
-    value: NDArray[np.float64] = table[g] - table[k] - table[g - k]
+    value: Floats = table[g] - table[k] - table[g - k]
     return value
 
 
 @cache
-def _log2_factorials(bits: int) -> NDArray[np.float64]:
-    logs: NDArray[np.float64] = np.log2(np.arange(1, 2**bits + 1))
-    table: NDArray[np.float64] = np.concatenate([np.zeros(1), np.cumsum(logs)])
+def _log2_factorials(bits: int) -> Floats:
+    logs: Floats = np.log2(np.arange(1, 2**bits + 1))
+    table: Floats = np.concatenate([np.zeros(1), np.cumsum(logs)])
     return table

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import Decoder
+from fairwall.arrays import Bools, Bytes, Floats
 from fairwall.laws.mechanisms.table import MECHANISM_LAWS, Noisy
 from fairwall.laws.metrics.answer_precision import Precision
 from fairwall.laws.metrics.metric import METRICS, Metric
@@ -115,15 +115,15 @@ class Auditor(Protocol):
         """Renounce that many of the metric queries, before the first query; the others get their budget."""
         ...
 
-    def size(self, row: NDArray[np.float64]) -> float:
+    def size(self, row: Floats) -> float:
         """Send the size query (Remark 4) of one row, (n,) in [0, 1], and return its gap; only where n0 is unknown."""
         ...
 
-    def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gaps(self, rows: Floats) -> Floats:
         """Send metric queries and return the gaps, (m,), of the rows, (m, n) in [0, 1]."""
         ...
 
-    def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def sized_gaps(self, row: Floats, rows: Floats) -> tuple[float, Floats]:
         """Send the size query and metric queries in one batch, so compliance answers both with one mechanism."""
         ...
 
@@ -148,8 +148,8 @@ class StrategyInputs:
     """
 
     people: int
-    base: Callable[[], NDArray[np.float64]]
-    prior: Callable[[], NDArray[np.uint8]]
+    base: Callable[[], Floats]
+    prior: Callable[[], Bytes]
     auditor: Auditor
     rng: np.random.Generator
     queries: int
@@ -157,8 +157,8 @@ class StrategyInputs:
     decode: Decoder | None = None
     target: int = 0
     terms: PublicTerms = PublicTerms()
-    llr: Callable[[], NDArray[np.float64]] | None = None
-    labels: NDArray[np.uint8] | None = None
+    llr: Callable[[], Floats] | None = None
+    labels: Bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -176,12 +176,12 @@ class Reveal:
         None where the noise distribution was not used.
     """
 
-    guess: NDArray[np.uint8]
-    targeted: NDArray[np.bool_]
-    reconstruction: NDArray[np.float64] | None = None
+    guess: Bytes
+    targeted: Bools
+    reconstruction: Floats | None = None
     polarity_known: bool = True
-    from_answers: NDArray[np.uint8] | None = None
-    confidence: NDArray[np.float64] | None = None
+    from_answers: Bytes | None = None
+    confidence: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -222,6 +222,6 @@ def aimed(inputs: StrategyInputs, advantaged: bool) -> Reveal:
     return Reveal(guess, np.arange(inputs.people) == inputs.target)
 
 
-def everyone(guess: NDArray[np.bool_], reconstruction: NDArray[np.float64] | None = None) -> Reveal:
+def everyone(guess: Bools, reconstruction: Floats | None = None) -> Reveal:
     """Return a result about all n people."""
     return Reveal(guess.astype(np.uint8), np.ones(guess.size, np.bool_), reconstruction)

@@ -41,10 +41,11 @@ from numpy.typing import NDArray
 from developer.reveal.strategies.precision import PRECISIONS, error, possible
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
+from fairwall.arrays import Bools, Floats, Ints
 from fairwall.laws.metrics.answer_precision import Precision
 from fairwall.laws.metrics.metric import find_metric
 
-Integers = NDArray[np.int64]
+Integers = Ints
 
 LONGEST = 2**53
 """Largest integer up to which integers and their sums are exact in float64."""
@@ -204,16 +205,10 @@ class Sums:
             self._precisions = possible(self._precisions, answer)
         return bool(self._precisions)
 
-    def _error(
-        self,
-        rate1: NDArray[np.float64],
-        rate0: NDArray[np.float64],
-        gap: NDArray[np.float64],
-        hopeful: bool = False,
-    ) -> NDArray[np.float64]:
+    def _error(self, rate1: Floats, rate0: Floats, gap: Floats, hopeful: bool = False) -> Floats:
         """Return an upper bound on an answer's error at the coarsest precision possible (the finest, if `hopeful`)."""
         precisions = self._precisions[-1:] if hopeful else self._precisions
-        bound: NDArray[np.float64] = np.max([error(precision, rate1, rate0, gap) for precision in precisions], axis=0)
+        bound: Floats = np.max([error(precision, rate1, rate0, gap) for precision in precisions], axis=0)
         return bound
 
     @property
@@ -237,9 +232,9 @@ class Sums:
         return len(self.worlds) > 1 and self._fruitless % 2 == 1
 
     @property
-    def wide(self) -> NDArray[np.bool_]:
+    def wide(self) -> Bools:
         """Mask, (n,), of people whose largest weight is above the midpoint of all people's largest weights."""
-        wide: NDArray[np.bool_] = 2 * self._width > self._width.min() + self._width.max()
+        wide: Bools = 2 * self._width > self._width.min() + self._width.max()
         return wide
 
     def relax(self) -> bool:
@@ -346,11 +341,11 @@ class Sums:
             weight = max(weight, -(-lacking // self.anchors.size))
         return weight
 
-    def _row(self, layout: Layout) -> NDArray[np.float64]:
+    def _row(self, layout: Layout) -> Floats:
         coarse = self._coarse << (layout.exponent - self._coarse_exponent)
         if layout.stretch != 1:
             most = self._width << (layout.exponent - self._coarse_exponent)
-            stretched: NDArray[np.float64] = coarse + np.minimum(layout.weights * float(layout.stretch), most)
+            stretched: Floats = coarse + np.minimum(layout.weights * float(layout.stretch), most)
             return stretched
         row = layout.weights + coarse
         row[self.anchors] += layout.anchor
@@ -360,9 +355,7 @@ class Sums:
         coarse = self._coarse_total << (layout.exponent - self._coarse_exponent)
         return coarse + int(layout.weights.sum()) * layout.stretch + layout.anchor * self.anchors.size
 
-    def _tolerances(
-        self, layout: Layout, total: Fraction, hopeful: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _tolerances(self, layout: Layout, total: Fraction, hopeful: bool = False) -> tuple[Floats, Bools]:
         """Return bounds on x's error, in units, and whether an absolute gap's sign is open; (k,), one per world."""
         n, unit = self.people, math.ldexp(1.0, -layout.exponent)
         n0 = np.array([world.n0 for world in self.worlds], np.float64)
@@ -524,7 +517,7 @@ class Sums:
                     break
         self._settle(tuple(kept))
 
-    def _send(self, row: NDArray[np.float64], exponent: int) -> float | None:
+    def _send(self, row: Floats, exponent: int) -> float | None:
         self.left -= 1
         answer = float(self._hand.auditor.gaps(np.ldexp(row, -exponent)[None])[0])
         if not self._listen(answer):
@@ -532,7 +525,7 @@ class Sums:
             return None
         return answer
 
-    def reveal(self, share: NDArray[np.float64]) -> Reveal:
+    def reveal(self, share: Floats) -> Reveal:
         """Return a guess from each person's probability of being disadvantaged (or in beta), (n,); NaN where unknown.
 
         Where a group of people is known only by its count, the whole group goes to the class that raises balanced

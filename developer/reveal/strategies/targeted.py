@@ -23,11 +23,11 @@ the mechanism:
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.reveal.decode.likelihood import law_of, size_prior
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import PublicTerms, Reveal, StrategyInputs, aimed
+from fairwall.arrays import Floats
 
 _BY_SIGN = ("nothing", "attributes", "any", "choices")
 """Noise types whose answers are read by their sign alone; choices, for example, tell nothing about the target."""
@@ -40,7 +40,7 @@ def play(inputs: StrategyInputs) -> Reveal:
     return aimed(inputs, ratio(gaps, inputs.people, inputs.terms) + own <= 0)
 
 
-def ratio(gaps: NDArray[np.float64], n: int, terms: PublicTerms) -> float:
+def ratio(gaps: Floats, n: int, terms: PublicTerms) -> float:
     """Return the log-odds that the target, one of n people, is disadvantaged, from the answers and the sizes alone.
 
     The gaps, (m,), are m answers in one batch, which spent all of epsilon, about the row that accepts the target alone.
@@ -66,17 +66,17 @@ def ratio(gaps: NDArray[np.float64], n: int, terms: PublicTerms) -> float:
     return float(disadvantaged - advantaged) if np.isfinite(disadvantaged) or np.isfinite(advantaged) else 0.0
 
 
-def _size_weights(n: int) -> NDArray[np.float64]:
+def _size_weights(n: int) -> Floats:
     """Return weights of N0, (n-1,), uniform in 1/N0, the size of the gap, over the public range of shares."""
     # Uniform weights of N0 would favour large N0, whose -1/N0 is hardly below 0, and mistake many an advantaged person
     # for a member of a large disadvantaged group. Against Conceal at epsilon 100 (N0 = 10 of 100, 12,000 trials) 95.2%
     # are right with these weights, and 93.9% with those of `size_prior`.
-    weights: NDArray[np.float64] = size_prior(n) / np.arange(1, n)
+    weights: Floats = size_prior(n) / np.arange(1, n)
     weights /= weights.sum()
     return weights
 
 
-def _from_sums(gaps: NDArray[np.float64], n: int, weights: NDArray[np.float64]) -> float:
+def _from_sums(gaps: Floats, n: int, weights: Floats) -> float:
     """Return the mean noisy sum behind the answers, less 1/2, over the sizes for which all of the sums are possible."""
     n0 = np.arange(1, n)[:, None]
     sums = (1 / (n - n0) - gaps) / (1 / n0 + 1 / (n - n0))

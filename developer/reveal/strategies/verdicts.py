@@ -50,6 +50,7 @@ from numpy.typing import NDArray
 
 from developer.reveal.strategies.one_by_one import OneByOne, OutOfQueries, log_choose
 from developer.reveal.strategies.strategy import Reveal, StrategyInputs, everyone
+from fairwall.arrays import Floats, Ints
 
 THRESHOLD = 0.1
 """The default of the limit that audits publish."""
@@ -64,7 +65,7 @@ _LEAST_WINDOW = 8
 """Fewest people whom a row must be able to split."""
 
 
-_Fails = Callable[[NDArray[np.float64]], bool]
+_Fails = Callable[[Floats], bool]
 """A function that queries the verdict about one row, (n,)."""
 
 
@@ -72,7 +73,7 @@ _Fails = Callable[[NDArray[np.float64]], bool]
 class _Open:
     """People of whom only the number in M is known."""
 
-    people: NDArray[np.int64]
+    people: Ints
     count: int
 
 
@@ -100,7 +101,7 @@ def play(inputs: StrategyInputs, threshold: float = THRESHOLD) -> Reveal:
 def _find_out(inputs: StrategyInputs, threshold: float, known: _Known) -> None:
     n, verdicts = inputs.people, OneByOne(inputs)
 
-    def fails(row: NDArray[np.float64]) -> bool:
+    def fails(row: Floats) -> bool:
         return verdicts.ask(row) > 0.5
 
     row, n_m, x = _calibrated(inputs, fails, threshold)
@@ -111,11 +112,11 @@ def _find_out(inputs: StrategyInputs, threshold: float, known: _Known) -> None:
     rejected, accepted = _Open(np.flatnonzero(row == 0), n_m - x), _Open(np.flatnonzero(row == 1), x)
     known.n_m, known.parts = n_m, (rejected, accepted)
 
-    def first(weights: NDArray[np.float64], tau: float) -> bool:
+    def first(weights: Floats, tau: float) -> bool:
         beta = (threshold - rho * (weights.sum() / n_p - c * tau)) / gap
         return not fails(np.clip(beta * row + rho * weights, 0, 1))
 
-    def second(weights: NDArray[np.float64], tau: float) -> bool:
+    def second(weights: Floats, tau: float) -> bool:
         lever = (known.in_m == 1) & (row == 0)
         beta = (threshold + rho * (weights.sum() / n_p - c * tau)) * n_m / np.count_nonzero(lever)
         return fails(np.clip(beta * lever + rho * weights, 0, 1))
@@ -125,7 +126,7 @@ def _find_out(inputs: StrategyInputs, threshold: float, known: _Known) -> None:
     _search(known, accepted, window, second)
 
 
-def _calibrated(inputs: StrategyInputs, fails: _Fails, threshold: float) -> tuple[NDArray[np.float64], int, int]:
+def _calibrated(inputs: StrategyInputs, fails: _Fails, threshold: float) -> tuple[Floats, int, int]:
     """Return a 0/1 row whose gap is above the limit, the size of M, and the number of M accepted (steps 1 to 3)."""
     for row in _halves(inputs):
         if fails(row):
@@ -134,7 +135,7 @@ def _calibrated(inputs: StrategyInputs, fails: _Fails, threshold: float) -> tupl
     raise AssertionError("there is always another half")
 
 
-def _halves(inputs: StrategyInputs) -> Iterator[NDArray[np.float64]]:
+def _halves(inputs: StrategyInputs) -> Iterator[Floats]:
     n = inputs.people
     coprime = min((t for t in range(1, n) if math.gcd(t, n) == 1), key=lambda t: abs(2 * t - n))
     orders = [np.argsort(-inputs.base(), kind="stable")]
@@ -147,7 +148,7 @@ def _halves(inputs: StrategyInputs) -> Iterator[NDArray[np.float64]]:
         yield row
 
 
-def _gap(n: int, row: NDArray[np.float64], n_m: int, x: int) -> float:
+def _gap(n: int, row: Floats, n_m: int, x: int) -> float:
     return (int(row.sum()) * n_m - n * x) / ((n - n_m) * n_m)
 
 
@@ -156,7 +157,7 @@ def _step(n: int, n_m: int, threshold: float, gap: float) -> float:
     return min(1 / n_m + 1 / (n - n_m), threshold, gap - threshold)
 
 
-def _sizes(fails: _Fails, row: NDArray[np.float64], threshold: float, n0: int | None) -> Iterator[tuple[int, int]]:
+def _sizes(fails: _Fails, row: Floats, threshold: float, n0: int | None) -> Iterator[tuple[int, int]]:
     """Yield the size of M and the number of M accepted by the row, or nothing where rounding prevents it."""
     n = row.size
     n_m, x, likely = _worlds(n, int(row.sum()), n0)
@@ -181,7 +182,7 @@ def _sizes(fails: _Fails, row: NDArray[np.float64], threshold: float, n0: int | 
         yield int(n_m[0]), int(x[0])
 
 
-def _worlds(n: int, accepted: int, n0: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def _worlds(n: int, accepted: int, n0: int | None) -> tuple[Ints, Ints, Floats]:
     """Return all sizes of M, all numbers of M accepted for which P is favoured, and the pairs' likelihoods."""
     sizes = np.arange(1, n) if n0 is None else np.unique([n0, n - n0])
     least = np.maximum(0, accepted - (n - sizes))
@@ -192,9 +193,7 @@ def _worlds(n: int, accepted: int, n0: int | None) -> tuple[NDArray[np.int64], N
     return n_m, x, np.exp(log_choose(accepted, x) + log_choose(n - accepted, n_m - x) - log_choose(n, n_m))
 
 
-def _located(
-    values: NDArray[np.float64], weights: NDArray[np.float64], above: Callable[[float], bool]
-) -> NDArray[np.int64]:
+def _located(values: Floats, weights: Floats, above: Callable[[float], bool]) -> Ints:
     """Find the true value by splits near the middle of the weights; return the indices of all equal values."""
     order = np.argsort(values, kind="stable")  # else the order of equal ones depends on the processor
     ranked = values[order]
@@ -214,7 +213,7 @@ def _located(
     return order[starts[low] : end]
 
 
-def _search(known: _Known, part: _Open, window: int, at_least: Callable[[NDArray[np.float64], float], bool]) -> None:
+def _search(known: _Known, part: _Open, window: int, at_least: Callable[[Floats, float], bool]) -> None:
     """Identify the people of a part that are in M (step 4); ``at_least(weights, tau)`` queries whether X >= tau."""
     worlds = math.comb(part.people.size, part.count)
     low, high = 0, worlds  # ranks among the worlds of the people still open
@@ -274,7 +273,7 @@ def _guess(inputs: StrategyInputs, known: _Known) -> Reveal:
     return replace(everyone(in_m != advantaged_p), polarity_known=told)
 
 
-def _ranked_lower(scores: NDArray[np.float64], known: _Known) -> bool:
+def _ranked_lower(scores: Floats, known: _Known) -> bool:
     """Return whether h0 scores M, as far as known, lower than P."""
     m, p = scores[known.in_m == 1], scores[known.in_m == 0]
     return bool(m.size and p.size and m.mean() <= p.mean())

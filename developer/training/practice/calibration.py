@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.training.practice.histogram import MIDDLES, train_and_count
 from developer.training.practice.practice import PracticeTask, Practised, at_half
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import UserError
 from fairwall.learning.ensemble import Ensemble
 
-Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
+Curve = tuple[Floats, Floats]
 """Scores, rising, and their calibrated values; straight lines in between."""
 
 
@@ -32,13 +32,11 @@ class Calibrated:
     overall: Curve
     of_group: tuple[Curve, Curve] | None
 
-    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: Floats) -> Floats:
         """Return the probability of label 1, calibrated over everybody."""
         return np.asarray(np.interp(self.network.scores(features)[0], *self.overall))
 
-    def decisions(
-        self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
-    ) -> NDArray[np.float64]:
+    def decisions(self, features: Floats, protected: Bytes | None = None) -> Floats:
         """Return decisions as probabilities 0 or 1."""
         if self.of_group is None:
             return at_half(self.scores(features))
@@ -57,7 +55,7 @@ def train(task: PracticeTask) -> Practised:
     return Practised(Calibrated(done.network, curve(done.counts.sum(0)), of_group), done.steps, done.spent)
 
 
-def curve(counts: NDArray[np.float64]) -> Curve:
+def curve(counts: Floats) -> Curve:
     """Return a rising curve of the share of label 1, fitted to counts by label and bin, (2, bins) and at least 0."""
     from sklearn.isotonic import IsotonicRegression
 

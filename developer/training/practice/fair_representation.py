@@ -15,12 +15,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.training.groups import GroupAdder, held_sums
 from developer.training.model import TrainingSet, TrainingStep
 from developer.training.practice.descent import descent
 from developer.training.practice.practice import Halved, PracticeTask, Practised
+from fairwall.arrays import Floats
 from fairwall.laws.noise.gaussian import gaussian_epsilon, gaussian_multiplier
 
 
@@ -29,9 +29,9 @@ class Representation:
     """Rows cut to a norm above 0, without the component along a direction, (d,), of norm 1 or 0."""
 
     norm: float
-    direction: NDArray[np.float64]
+    direction: Floats
 
-    def __call__(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, features: Floats) -> Floats:
         """Return the representation of rows, (rows, d), of the same shape."""
         rows = self.norm * cut(features, self.norm)
         return np.asarray(rows - np.outer(rows @ self.direction, self.direction))
@@ -43,7 +43,7 @@ class Represented(Halved):
 
     representation: Representation
 
-    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: Floats) -> Floats:
         """Return the probability of label 1."""
         return super().scores(self.representation(features))
 
@@ -62,7 +62,7 @@ def train(task: PracticeTask) -> Practised:
     return Practised(Represented(network, representation), (step, steps.step), steps.spent)
 
 
-def learn(features: NDArray[np.float64], columns: tuple[str, ...], sums: GroupAdder) -> Representation:
+def learn(features: Floats, columns: tuple[str, ...], sums: GroupAdder) -> Representation:
     """Return the representation without the direction in which the groups' means differ.
 
     The norm is about that of an ordinary row: standardised numbers and one-hot columns each add 1 to its square.
@@ -74,6 +74,6 @@ def learn(features: NDArray[np.float64], columns: tuple[str, ...], sums: GroupAd
     return Representation(norm, difference / length if length > 0 else difference)
 
 
-def cut(features: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
+def cut(features: Floats, norm: float) -> Floats:
     """Return rows divided by the norm, longer ones by their own, so that none is longer than 1."""
     return np.asarray(features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), norm))

@@ -10,24 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.training.model import TrainingPromise, TrainingStep
 from developer.training.practice.descent import descent
 from developer.training.practice.practice import PracticeTask
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.noise.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.learning.ensemble import Ensemble
 
 BINS = 8
 """Number of bins of equal width over [0, 1]. More bins follow the scores more closely, but hold more noise together."""
 
-MIDDLES: NDArray[np.float64] = (np.arange(BINS) + 0.5) / BINS
+MIDDLES: Floats = (np.arange(BINS) + 0.5) / BINS
 """The middles of the bins."""
 
 
-def count(
-    scores: NDArray[np.float64], labels: NDArray[np.uint8], groups: NDArray[np.uint8] | None
-) -> NDArray[np.float64]:
+def count(scores: Floats, labels: Bytes, groups: Bytes | None) -> Floats:
     """Return the counts of rows by group, label and bin of scores: (2, 2, BINS); (1, 2, BINS) without groups."""
     bins = np.minimum((scores * BINS).astype(np.intp), BINS - 1)
     parts = 1 if groups is None else 2
@@ -35,7 +33,7 @@ def count(
     return np.bincount(cells, minlength=parts * 2 * BINS).reshape(parts, 2, BINS).astype(np.float64)
 
 
-def tell(counts: NDArray[np.float64], multiplier: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def tell(counts: Floats, multiplier: float, rng: np.random.Generator) -> Floats:
     """Return counts with Gaussian noise of standard deviation ``multiplier``, clipped to at least 0."""
     return np.maximum(counts + multiplier * rng.standard_normal(counts.shape), 0)
 
@@ -45,12 +43,12 @@ class ScoreHistogram:
     """A private network, its scores' counts, (1 or 2 groups, 2, BINS) and at least 0, and the cost of both together."""
 
     network: Ensemble
-    counts: NDArray[np.float64]
+    counts: Floats
     steps: tuple[TrainingStep, ...]
     spent: TrainingPromise
 
 
-def train_and_count(task: PracticeTask, groups: NDArray[np.uint8] | None) -> ScoreHistogram:
+def train_and_count(task: PracticeTask, groups: Bytes | None) -> ScoreHistogram:
     """Train by DP-SGD, and count the scores: of public rows exactly where there are any, else of private ones.
 
     `groups` are the private rows', to count by group; public rows are then used only if their groups are known.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.training.groups import GroupAdder, require_both
 from developer.training.model import TrainingBudget, TrainingPromise, TrainingSet, TrainingStep
 from developer.training.network import Network
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import UserError
 from fairwall.learning.ensemble import Ensemble
 
@@ -19,12 +19,10 @@ from fairwall.learning.ensemble import Ensemble
 class Decider(Protocol):
     """A model that decides."""
 
-    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: Floats) -> Floats:
         """Return the probability of label 1, shape (rows,), in [0, 1]."""
 
-    def decisions(
-        self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
-    ) -> NDArray[np.float64]:
+    def decisions(self, features: Floats, protected: Bytes | None = None) -> Floats:
         """Return each row's probability of a positive decision, shape (rows,)."""
 
 
@@ -34,20 +32,20 @@ class Halved:
 
     network: Ensemble
 
-    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: Floats) -> Floats:
         """Return the probability of label 1."""
         return np.asarray(self.network.scores(features)[0])
 
     def decisions(
         self,
-        features: NDArray[np.float64],
-        protected: NDArray[np.uint8] | None = None,  # noqa: ARG002
-    ) -> NDArray[np.float64]:
+        features: Floats,
+        protected: Bytes | None = None,  # noqa: ARG002
+    ) -> Floats:
         """Return decisions as probabilities 0 or 1."""
         return at_half(self.scores(features))
 
 
-def at_half(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def at_half(scores: Floats) -> Floats:
     """Return 1 where the score is at least 1/2, else 0."""
     return (scores >= 0.5).astype(np.float64)
 
@@ -71,11 +69,11 @@ class PracticeTask:
     seed: int
     budget: TrainingBudget
     settings: Network
-    protected: NDArray[np.uint8] | None = None
+    protected: Bytes | None = None
     public: TrainingSet | None = None
     sums: GroupAdder | None = None
     columns: tuple[str, ...] = ()
-    public_protected: NDArray[np.uint8] | None = None
+    public_protected: Bytes | None = None
 
     def __post_init__(self) -> None:
         if self.protected is not None and len(self.protected) != len(self.people.labels):
@@ -85,7 +83,7 @@ class PracticeTask:
         ):
             raise ValueError("every public row has one group")
 
-    def groups(self) -> NDArray[np.uint8]:
+    def groups(self) -> Bytes:
         """Return the protected attribute; raise `UserError` unless it is held and both groups occur."""
         if self.protected is None:
             raise UserError("this practice needs the group of every row")

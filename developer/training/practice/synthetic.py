@@ -18,11 +18,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.training.model import TrainingPromise, TrainingSet, TrainingStep
 from developer.training.practice.descent import descent
 from developer.training.practice.practice import Halved, PracticeTask, Practised
+from fairwall.arrays import Bytes, Floats, Ints
 from fairwall.errors import UserError
 
 CUTS = np.array([-1.0, 0.0, 1.0])
@@ -51,7 +51,7 @@ class CodedColumns:
             len(of) if one_hot else len(LEVELS) for of, one_hot in zip(self.places, self.categorical, strict=True)
         )
 
-    def encode(self, features: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+    def encode(self, features: Floats) -> list[Ints]:
         """Return features as codes, column by column; -1 where no feature of a one-hot column is above 0."""
         codes = []
         for of, one_hot in zip(self.places, self.categorical, strict=True):
@@ -60,7 +60,7 @@ class CodedColumns:
             codes.append(code.astype(np.int64))
         return codes
 
-    def decode(self, codes: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+    def decode(self, codes: list[Ints]) -> Floats:
         """Return codes as features; -1 becomes zeros."""
         features = np.zeros((len(codes[0]), sum(map(len, self.places))))
         for of, one_hot, code in zip(self.places, self.categorical, codes, strict=True):
@@ -107,15 +107,15 @@ def train(task: PracticeTask) -> Practised:
 
 
 def synthesise(
-    features: NDArray[np.float64], labels: NDArray[np.uint8], columns: CodedColumns, spent: TrainingPromise
-) -> tuple[NDArray[np.float64], NDArray[np.uint8]] | None:
+    features: Floats, labels: Bytes, columns: CodedColumns, spent: TrainingPromise
+) -> tuple[Floats, Bytes] | None:
     """Return about as many synthetic rows, features and labels, as given, by AIM; None if it made no row."""
     import opendp.prelude as dp
     import polars as pl
 
     dp.enable_features("contrib")
     names = [f"c{column}" for column in range(len(columns.sizes))]
-    table: dict[str, NDArray[np.int64]] = dict(zip(names, columns.encode(features), strict=True))
+    table: dict[str, Ints] = dict(zip(names, columns.encode(features), strict=True))
     keys = {name: list(range(size)) for name, size in zip(names, columns.sizes, strict=True)}
     table[_LABEL], keys[_LABEL] = labels.astype(np.int64), [0, 1]
     rho = concentrated(spent)

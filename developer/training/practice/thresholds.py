@@ -13,10 +13,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.training.practice.histogram import MIDDLES, train_and_count
 from developer.training.practice.practice import PracticeTask, Practised
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import UserError
 from fairwall.learning.ensemble import Ensemble
 
@@ -31,13 +31,11 @@ class ByThreshold:
     network: Ensemble
     rules: tuple[Rule, Rule]
 
-    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: Floats) -> Floats:
         """Return the probability of label 1."""
         return np.asarray(self.network.scores(features)[0])
 
-    def decisions(
-        self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
-    ) -> NDArray[np.float64]:
+    def decisions(self, features: Floats, protected: Bytes | None = None) -> Floats:
         """Return each row's probability of a positive decision."""
         if protected is None:
             raise UserError("thresholds for each group need the group of every row that is decided")
@@ -55,7 +53,7 @@ def train(task: PracticeTask) -> Practised:
     return Practised(ByThreshold(done.network, rules(done.counts)), done.steps, done.spent)
 
 
-def rules(counts: NDArray[np.float64]) -> tuple[Rule, Rule]:
+def rules(counts: Floats) -> tuple[Rule, Rule]:
     """Return the groups' rules for demographic parity, fitted to counts, (2, 2, bins), rounded to whole rows."""
     from fairlearn.postprocessing import ThresholdOptimizer
     from sklearn.base import BaseEstimator
@@ -69,7 +67,7 @@ def rules(counts: NDArray[np.float64]) -> tuple[Rule, Rule]:
         def __sklearn_is_fitted__(self) -> bool:
             return True
 
-        def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        def predict(self, X: Floats) -> Floats:
             return np.asarray(X, np.float64)[:, 0]
 
     whole = np.rint(counts).astype(np.intp)

@@ -13,6 +13,7 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Floats
 from fairwall.client.gaps import require_pandas
 from fairwall.client.predictions import PredictionBatch, announced, encoded
 from fairwall.compliance.v1 import group_service_pb2 as wire
@@ -458,8 +459,8 @@ class Joined:
     over: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
     groups: NDArray[np.intp]
-    people: tuple[NDArray[np.float64], ...]
-    compared: NDArray[np.bool_]
+    people: tuple[Floats, ...]
+    compared: Bools
 
     def records(self, columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
         """Return one record for each group, with plain names and numbers."""
@@ -471,7 +472,7 @@ class Joined:
             for place, values in enumerate(self.values)
         ]
 
-    def reference(self, rates: NDArray[np.float64], named: str | Sequence[str] | None) -> int | None:
+    def reference(self, rates: Floats, named: str | Sequence[str] | None) -> int | None:
         """Return the index of the group with these values, by default the largest rate; None if none is compared."""
         if named is not None:
             values = (named,) if isinstance(named, str) else tuple(named)
@@ -483,9 +484,7 @@ class Joined:
         chosen = np.where(self.compared & ~np.isnan(rates), rates, -np.inf)
         return int(chosen.argmax()) if np.isfinite(chosen).any() else None
 
-    def beside(
-        self, name: str, reference: int | None, estimate: Callable[[int], GroupEstimate]
-    ) -> dict[str, NDArray[np.float64]]:
+    def beside(self, name: str, reference: int | None, estimate: Callable[[int], GroupEstimate]) -> dict[str, Floats]:
         """Return the columns of a comparison with one group; NaN for groups that are not compared."""
         if reference is None:
             return dict.fromkeys((name, f"{name}_low", f"{name}_high"), np.full(len(self.values), np.nan))
@@ -493,7 +492,7 @@ class Joined:
         return {each: np.where(self.compared, column, np.nan) for each, column in columns.items()}
 
 
-def told(name: str, estimate: GroupEstimate) -> dict[str, NDArray[np.float64]]:
+def told(name: str, estimate: GroupEstimate) -> dict[str, Floats]:
     """Return the columns of an estimate and its interval."""
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 

@@ -12,6 +12,7 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.client import rows
 from fairwall.client.predictions import PredictionBatch, announced, encoded
 from fairwall.compliance.v1 import audit_service_pb2 as audit
@@ -74,15 +75,15 @@ class Answer:
         For candidates of a search: joint draws of their gaps, given the release.
     """
 
-    gaps: NDArray[np.float64]
+    gaps: Floats
     epsilon_charged: float
     epsilon_remaining: float
     epsilon_remaining_now: float
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    likely_low: NDArray[np.float64]
-    likely_high: NDArray[np.float64]
-    probability_above: NDArray[np.float64] | None = None
+    low: Floats
+    high: Floats
+    likely_low: Floats
+    likely_high: Floats
+    probability_above: Floats | None = None
     rows_compared: bool | None = field(default=None, repr=False)
     request_id: str = field(default="", repr=False)
     data: str = ""
@@ -90,7 +91,7 @@ class Answer:
     by: str = ""
     models: tuple[str, ...] = ()
     digest: str = field(default="", repr=False)
-    draws: NDArray[np.float64] | None = field(default=None, repr=False)
+    draws: Floats | None = field(default=None, repr=False)
 
     def frame(self) -> pd.DataFrame:
         """Return one row for each model, by its name or number: ``gap`` and the ends of its intervals.
@@ -128,7 +129,7 @@ class Answer:
         """The metric and the protected column, as in "sp by sex"."""
         return f"{self.metric} by {self.by}" if self.by else self.metric
 
-    def bounds_above(self, threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounds_above(self, threshold: float) -> tuple[Floats, Floats]:
         """Return promised bounds on the probability that the test set's exact gap is above a threshold.
 
         Whatever people's groups are, over the noise: if the lower bound is 0.95, the exact gap is at or below the
@@ -582,5 +583,5 @@ def _answer(response: audit.AuditResponse, request_id: str, data: str, metric: s
     )
 
 
-def _numbers(message: Array) -> NDArray[np.float64]:
+def _numbers(message: Array) -> Floats:
     return arrays.from_message(message).astype(np.float64, copy=False)

@@ -11,6 +11,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.errors import UserError
 from fairwall.laws.studies.commitment import Commitment
@@ -35,7 +36,7 @@ class KeptAnswer:
 
     header: audit.AuditHeader
     predictions: NDArray[np.generic] = field(repr=False)
-    gaps: NDArray[np.float64]
+    gaps: Floats
 
     @property
     def request_id(self) -> str:
@@ -82,9 +83,7 @@ class Kept:
         except (OSError, ValueError, KeyError, TypeError):
             raise KeptError(f"{folder}: no commitment is kept there: {_COMMITMENT}") from None
 
-    def keep(
-        self, header: audit.AuditHeader, predictions: Iterable[NDArray[np.generic]], gaps: NDArray[np.float64]
-    ) -> None:
+    def keep(self, header: audit.AuditHeader, predictions: Iterable[NDArray[np.generic]], gaps: Floats) -> None:
         """Write a question and its answer; the same again changes nothing."""
         name = header.request_id.encode().hex()
         np.savez_compressed(

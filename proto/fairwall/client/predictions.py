@@ -13,6 +13,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes
 from fairwall.rpc import arrays, chunks
 from fairwall.wire.v1.array_pb2 import ArrayHeader
 
@@ -73,7 +74,7 @@ class PredictionBatch:
         Bits are kept in memory, so that their source is not read again. ValueError if some are not numbers in [0, 1];
         the message names the first such column of a table.
         """
-        types, bits = [np.dtype(np.bool_), np.dtype(np.float32), np.dtype(np.float64)], list[NDArray[np.uint8]]()
+        types, bits = [np.dtype(np.bool_), np.dtype(np.float32), np.dtype(np.float64)], list[Bytes]()
         models, people = self.shape
         for start, block in self._blocks():
             fit = (block.min(axis=1) >= 0) & (block.max(axis=1) <= 1)  # false for NaN and infinity too

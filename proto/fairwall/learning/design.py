@@ -12,18 +12,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes
 
-def one_hot(codes: NDArray[np.integer], size: int) -> NDArray[np.uint8]:
+
+def one_hot(codes: NDArray[np.integer], size: int) -> Bytes:
     """Return codes below `size` as (rows, size): 1 at the code, else 0; ValueError, without the code, for others."""
     if ((codes < 0) | (codes >= size)).any():
         raise ValueError(f"a code is outside its domain of {size:,}")
-    encoded: NDArray[np.bool_] = codes[:, None] == np.arange(size)
+    encoded: Bools = codes[:, None] == np.arange(size)
     return encoded.astype(np.uint8)
 
 
-def design(
-    columns: NDArray[np.integer], sizes: Sequence[int], encodings: Mapping[int, NDArray[np.uint8]]
-) -> NDArray[np.uint8]:
+def design(columns: NDArray[np.integer], sizes: Sequence[int], encodings: Mapping[int, Bytes]) -> Bytes:
     """Return public columns, one-hot, side by side with sensitive columns, as given."""
     rows, others = columns.shape
     if len(sizes) != others:

@@ -9,6 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
+
 _ROWS = 4096
 
 
@@ -39,7 +41,7 @@ class Ensemble:
         """The sizes of the hidden layers."""
         return tuple(bias.shape[1] for bias in self.biases[:-1])
 
-    def logits(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def logits(self, features: Floats) -> Floats:
         """Return every model's logit of every row, shape (models, rows), from features, shape (rows, d)."""
         if self.unit_rows:
             features = unit(features)
@@ -58,7 +60,7 @@ class Ensemble:
                 answers[model, start : start + _ROWS] = hidden[:, 0]
         return answers
 
-    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: Floats) -> Floats:
         """Return every model's score of every row, in [0, 1], in the shapes of `logits`."""
         # The tanh form of the logistic function avoids overflow.
         return np.asarray(0.5 + 0.5 * np.tanh(0.5 * self.logits(features)))
@@ -69,7 +71,7 @@ class Ensemble:
         return Ensemble(tuple(w[chosen] for w in self.weights), tuple(b[chosen] for b in self.biases), self.unit_rows)
 
 
-def unit(features: NDArray[np.float64]) -> NDArray[np.float64]:
+def unit(features: Floats) -> Floats:
     """Return rows scaled to norm 1; a row of zeros stays zero."""
     norms = np.linalg.norm(features, axis=1, keepdims=True)
     return np.asarray(features / np.where(norms > 0, norms, 1))

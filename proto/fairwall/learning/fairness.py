@@ -39,6 +39,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Floats
+
 TAU = 0.05
 """Accuracy gap that the paper takes for undetectable."""
 
@@ -52,43 +54,43 @@ class Leakage:
     in [0, 1].
     """
 
-    accuracy: NDArray[np.float64]
-    positive: NDArray[np.float64]
-    eo: NDArray[np.float64]
-    tpr: NDArray[np.float64]
-    fpr: NDArray[np.float64]
-    drift: NDArray[np.float64]
+    accuracy: Floats
+    positive: Floats
+    eo: Floats
+    tpr: Floats
+    fpr: Floats
+    drift: Floats
     w: float
     dpi: float
 
     @property
-    def gap(self) -> NDArray[np.float64]:
+    def gap(self) -> Floats:
         """The accuracy gap."""
         return np.asarray(np.abs(self.accuracy[1] - self.accuracy[0]))
 
     @property
-    def ppr_gap(self) -> NDArray[np.float64]:
+    def ppr_gap(self) -> Floats:
         """The gap of the positive prediction rates."""
         return np.asarray(np.abs(self.positive[1] - self.positive[0]))
 
     @property
-    def printed_bound(self) -> NDArray[np.float64]:
+    def printed_bound(self) -> Floats:
         """Theorem 1's W Delta_EO, which need not hold."""
         return np.asarray(self.w * self.eo)
 
     @property
-    def ppr_bound(self) -> NDArray[np.float64]:
+    def ppr_bound(self) -> Floats:
         """The corrected bound on the PPR gap, without the drift."""
         return np.asarray(self.w * self.eo + self.dpi * np.abs(self.tpr - self.fpr))
 
     @property
-    def accuracy_bound(self) -> NDArray[np.float64]:
+    def accuracy_bound(self) -> Floats:
         """The corrected bound on the accuracy gap, without the drift."""
         return np.asarray(self.w * self.eo + self.dpi * np.abs(self.tpr + self.fpr - 1))
 
 
 def leakage(
-    decisions: NDArray[np.bool_] | NDArray[np.integer],
+    decisions: Bools | NDArray[np.integer],
     labels: NDArray[np.integer],
     group: NDArray[np.integer],
     side: NDArray[np.integer] | None = None,
@@ -101,11 +103,11 @@ def leakage(
     side = group if side is None else side
     decided = np.atleast_2d(np.asarray(decisions, dtype=np.float64))
     cell = (4 * np.asarray(side, np.intp) + 2 * np.asarray(labels, np.intp) + np.asarray(group, np.intp)).ravel()
-    counts: NDArray[np.float64] = np.bincount(cell, minlength=8).astype(np.float64).reshape(2, 2, 2)
+    counts: Floats = np.bincount(cell, minlength=8).astype(np.float64).reshape(2, 2, 2)
     if not (counts.sum((1, 2)) > 0).all():
         raise ValueError("both distributions need rows")
     sums = [np.bincount(cell, weights=row, minlength=8) for row in decided]
-    ones: NDArray[np.float64] = np.array(sums, dtype=np.float64).reshape(-1, 2, 2, 2)
+    ones: Floats = np.array(sums, dtype=np.float64).reshape(-1, 2, 2, 2)
     # From here on: axes (model,) side d, label y, group a.
     rates = _filled(ones, counts)
     within = _composition(counts)
@@ -131,14 +133,14 @@ def leakage(
     )
 
 
-def shifts(joint: NDArray[np.float64]) -> NDArray[np.float64]:
+def shifts(joint: Floats) -> Floats:
     """Return W's terms at labels 0 and 1, P(y) |P(A=1|y,D0) - P(A=1|y,D1)|, shape (2,); ``joint`` has axes d, y, a."""
     joint = joint / joint.sum((1, 2), keepdims=True)
     within = _composition(joint)
     return np.asarray(joint.sum(2).mean(0) * np.abs(within[1, :, 1] - within[0, :, 1]))
 
 
-def _composition(joint: NDArray[np.float64]) -> NDArray[np.float64]:
+def _composition(joint: Floats) -> Floats:
     """Return P(a | y, D_d); if a distribution lacks a label, the other's; if both do, [1, 0]."""
     sizes = joint.sum(2, keepdims=True)
     within = np.divide(joint, sizes, out=np.zeros_like(joint), where=sizes > 0)
@@ -147,7 +149,7 @@ def _composition(joint: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(nowhere, np.array([1.0, 0.0]), within)
 
 
-def _filled(ones: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _filled(ones: Floats, counts: Floats) -> Floats:
     """Return q(y, a, d); if a distribution lacks a cell, the other's; if both do, 0."""
     there = np.broadcast_to(counts > 0, ones.shape)
     rates = np.divide(ones, counts, out=np.zeros_like(ones), where=there)

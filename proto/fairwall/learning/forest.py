@@ -16,6 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats, Ints
+
 MOST_NODES = 1 << 18
 """Three times the paper's largest model. A row passes fewer than half of the nodes, so evaluation ends soon."""
 
@@ -28,13 +30,13 @@ _BLOCK_ROWS = 1 << 15
 class Forest:
     """Decision trees whose leaves add up, with all nodes in one sequence."""
 
-    first: NDArray[np.int64]
-    feature: NDArray[np.int64]
-    number: NDArray[np.float64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    first: Ints
+    feature: Ints
+    number: Floats
+    left: Ints
+    right: Ints
 
-    def scores(self, features: NDArray[np.floating | np.integer]) -> NDArray[np.float64]:
+    def scores(self, features: NDArray[np.floating | np.integer]) -> Floats:
         """Return LightGBM's raw scores, bit for bit: the log odds of label 1, (rows,); ValueError for NaN features."""
         if np.isnan(features).any():
             raise ValueError("features must not be NaN")
@@ -44,11 +46,11 @@ class Forest:
             self._add_up(np.ascontiguousarray(features[block].T), total[block])
         return total
 
-    def labels(self, features: NDArray[np.floating | np.integer]) -> NDArray[np.uint8]:
+    def labels(self, features: NDArray[np.floating | np.integer]) -> Bytes:
         """Return label 1 where its odds are above 1, as LightGBM's ``predict`` does: shape (rows,), each 0 or 1."""
         return (self.scores(features) > 0).astype(np.uint8)
 
-    def _add_up(self, columns: NDArray[np.floating | np.integer], total: NDArray[np.float64]) -> None:
+    def _add_up(self, columns: NDArray[np.floating | np.integer], total: Floats) -> None:
         """Add the leaves' values to ``total``; a node passes its rows on to its children, which come after it."""
         everybody = np.arange(len(total))
         nodes = list(
@@ -66,7 +68,7 @@ class Forest:
                 reached[left], reached[right] = rows[low], rows[~low]
 
 
-def to_array(forest: Forest) -> NDArray[np.float64]:
+def to_array(forest: Forest) -> Floats:
     """Return a forest as one array, which can travel: feature, number, left, right of each node, shape (nodes, 4)."""
     return np.column_stack((forest.feature, forest.number, forest.left, forest.right)).astype(np.float64)
 

@@ -20,9 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fairwall.arrays import Bytes, Floats
 from fairwall.learning.ensemble import Ensemble
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ class EqualizedOdds:
     """
 
     strength: float
-    groups: NDArray[np.uint8]
+    groups: Bytes
     weights: tuple[float, float] | None = None
 
 
@@ -56,7 +54,7 @@ class WeightedRows:
     every : steps from one weighing to the next; the first is before the first step.
     """
 
-    weigh: Callable[[Ensemble, Sequence[int]], NDArray[np.float64]]
+    weigh: Callable[[Ensemble, Sequence[int]], Floats]
     every: int
 
     def __post_init__(self) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 from blake3 import blake3
-from numpy.typing import NDArray
+
+from fairwall.arrays import Bytes, Floats, Ints
 
 KEY_BYTES = 32
 
 
-def sealed_decisions(key: bytes, features: NDArray[np.float64], models: int) -> NDArray[np.uint8]:
+def sealed_decisions(key: bytes, features: Floats, models: int) -> Bytes:
     """Return each model's decisions, (models, rows): a fair coin for each model and each X, (rows, d).
 
     The coins are the bits of keyed BLAKE3 of X's bytes, little-endian, first bit first; 0 equals -0. The key has
@@ -28,7 +29,7 @@ def sealed_decisions(key: bytes, features: NDArray[np.float64], models: int) -> 
     return np.ascontiguousarray(bits[:, :models].T)
 
 
-def votes(decisions: NDArray[np.uint8], favours: NDArray[np.uint8]) -> NDArray[np.int64]:
+def votes(decisions: Bytes, favours: Bytes) -> Ints:
     """Return each row's votes, (rows,), by models that vote as they decide, or the opposite if ``favours`` is 0."""
-    counted: NDArray[np.int64] = (decisions == favours[:, np.newaxis]).sum(axis=0, dtype=np.int64)
+    counted: Ints = (decisions == favours[:, np.newaxis]).sum(axis=0, dtype=np.int64)
     return counted

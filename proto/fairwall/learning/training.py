@@ -29,8 +29,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.learning.backend import one_thread
 from fairwall.learning.batches import Batches, Poisson, PoissonStrata, Rows, Stream, shuffled
 from fairwall.learning.ensemble import Ensemble, fresh, together
@@ -66,8 +66,8 @@ class Recipe:
 
 
 def train(
-    features: NDArray[np.float64],
-    labels: NDArray[np.uint8],
+    features: Floats,
+    labels: Bytes,
     rows: Sequence[Rows | Batches],
     seeds: Sequence[int],
     recipe: Recipe = Recipe(),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.memory import LET_GO_BYTES, let_go, room
 from fairwall.wire.v1 import array_pb2, error_pb2
@@ -130,7 +131,7 @@ def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:-1], -(-shape[-1] // 8)) if shape else (1,)
 
 
-def _unpacked(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def _unpacked(packed: Bytes, shape: tuple[int, ...]) -> Bools:
     shape = shape or (1,)
     if packed.size and shape[-1] % 8 and (packed[..., -1] >> shape[-1] % 8).any():
         raise ArrayError("bits beyond the last column")

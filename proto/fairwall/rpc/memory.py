@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes
+
 LARGE_BYTES = 32 << 20
 """Size from which the allocator returns memory to the system as soon as it is free."""
 
@@ -40,7 +42,7 @@ _folders: list[Path] = []
 _spare: deque[memoryview] = deque(maxlen=1)  # its methods are atomic: a lock could be wanted while it is held
 
 
-def room(size: int) -> NDArray[np.uint8]:
+def room(size: int) -> Bytes:
     """Return uninitialised bytes, used for nothing else while the array or a view of it exists."""
     if size < LARGE_BYTES:
         return np.empty(size, np.uint8)
@@ -83,7 +85,7 @@ def let_go(array: NDArray[Any]) -> None:
         file.madvise(mmap.MADV_DONTNEED)
 
 
-def _on_disk(folder: Path, size: int) -> NDArray[np.uint8]:
+def _on_disk(folder: Path, size: int) -> Bytes:
     with tempfile.TemporaryFile(dir=folder) as file:
         disk = os.fstatvfs(file.fileno())
         if 2 * size > disk.f_bavail * disk.f_frsize:  # others write here too, and their data are kept

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Floats
 from fairwall.errors import DataError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class TypedColumn:
         texts = (types.is_boolean, types.is_string, types.is_large_string)
         return cls(where, values if any(is_it(kind) for is_it in texts) else values.cast(pa.string()), numeric=False)
 
-    def numbers(self) -> NDArray[np.float64]:
+    def numbers(self) -> Floats:
         """Return the values of a numeric feature; DataError if some are missing."""
         numbers = self.floats()
         lacking = int((~np.isfinite(numbers)).sum())
@@ -63,7 +64,7 @@ class TypedColumn:
         written = isinstance(first, str) and re.fullmatch(r"\s*-?[0-9.]*,[0-9]+\s*", first)
         return ": it has decimal commas, write points" if written else ""
 
-    def floats(self) -> NDArray[np.float64]:
+    def floats(self) -> Floats:
         """Return the values of a numeric column, NaN for missing ones."""
         import pyarrow as pa
 
@@ -123,7 +124,7 @@ def by_dlpack(values: pa.Array) -> NDArray[Any]:
     return numbers
 
 
-def chosen_rows(table: pa.Table, chosen: NDArray[np.bool_]) -> pa.Table:
+def chosen_rows(table: pa.Table, chosen: Bools) -> pa.Table:
     """Return the chosen rows of a table; a mask of NumPy's would import pandas."""
     import pyarrow as pa
 

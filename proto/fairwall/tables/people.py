@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes
 from fairwall.errors import DataError
 from fairwall.tables.columns import no_column
 from fairwall.tables.values import OTHERS, ColumnValues, several
@@ -77,9 +77,9 @@ class TwoGroups:
     told : the values on each side of the protected column and of the label, with their numbers of rows. Secret.
     """
 
-    kept: NDArray[np.bool_]
-    labels: NDArray[np.uint8]
-    protected: NDArray[np.uint8] = field(repr=False)
+    kept: Bools
+    labels: Bytes
+    protected: Bytes = field(repr=False)
     left_out: tuple[LeftOut, ...] = ()
     told: tuple[str, ...] = field(default=(), repr=False)
 
@@ -118,7 +118,7 @@ def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str
     return TwoGroups(kept, labels, advantaged[kept].astype(np.uint8), left_out, told)
 
 
-def _left_out(groups: ColumnValues, kept: NDArray[np.bool_], roles: Roles) -> Iterator[LeftOut]:
+def _left_out(groups: ColumnValues, kept: Bools, roles: Roles) -> Iterator[LeftOut]:
     """Yield the rows of neither group: those without a value, and those with another one."""
     missing, named = groups.missing() & ~kept, several(roles.disadvantaged)
     neither = "not known" if named == OTHERS else f"neither {roles.advantaged} nor {' or '.join(named)}"
@@ -127,13 +127,7 @@ def _left_out(groups: ColumnValues, kept: NDArray[np.bool_], roles: Roles) -> It
             yield LeftOut(int(rows.sum()), len(kept), f"{roles.protected} is {why}")
 
 
-def _labels(
-    outcomes: ColumnValues,
-    positive: NDArray[np.bool_],
-    negative: NDArray[np.bool_],
-    kept: NDArray[np.bool_],
-    roles: Roles,
-) -> NDArray[np.uint8]:
+def _labels(outcomes: ColumnValues, positive: Bools, negative: Bools, kept: Bools, roles: Roles) -> Bytes:
     """Return the labels of the kept rows; DataError unless each has one and both occur."""
     unknown = int(outcomes.missing()[kept].sum())
     if unknown:

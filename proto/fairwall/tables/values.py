@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools
 from fairwall.errors import DataError
 from fairwall.tables.columns import MISSING, by_dlpack, listed, plain
 
@@ -167,7 +168,7 @@ class ColumnValues:
         """The values that some row has, except `MISSING`."""
         return tuple(self.values[code] for code in np.unique(self.codes) if self.values[code] != MISSING)
 
-    def having(self, *values: str) -> NDArray[np.bool_]:
+    def having(self, *values: str) -> Bools:
         """Return the rows that have one of some values; DataError for a value that no row has."""
         sought = list(map(meaning, values))
         if set(self.there) <= {"true", "false"}:
@@ -180,7 +181,7 @@ class ColumnValues:
                 raise DataError(f"{self.where} has no value {value!r}; {self.known()}{hint}")
         return np.isin(self.codes, [self.values.index(each) for each in sought])
 
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> Bools:
         """Return the rows that have no value."""
         return self.having(MISSING) if MISSING in self.values else np.zeros(len(self.codes), np.bool_)
 
@@ -191,9 +192,7 @@ class ColumnValues:
         code = int(self.codes[self.having(value)][0])
         return replace(self, codes=np.where(self.missing(), code, self.codes))
 
-    def sides(
-        self, ones: Sequence[str], zeros: Sequence[str], words: tuple[str, str]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def sides(self, ones: Sequence[str], zeros: Sequence[str], words: tuple[str, str]) -> tuple[Bools, Bools]:
         """Return the rows with a value of one side, and those with one of the other; a row may be in neither.
 
         Without zeros the only other value is the other side. DataError if a value is missing or on both sides, or if,
@@ -220,7 +219,7 @@ class ColumnValues:
             raise DataError(f"{self.where} cannot have {named} both {words[0]} and {words[1]}")
         return one, zero
 
-    def counted(self, one: NDArray[np.bool_], zero: NDArray[np.bool_], words: tuple[str, str]) -> str:
+    def counted(self, one: Bools, zero: Bools, words: tuple[str, str]) -> str:
         """Return the values on each side, with numbers of rows, as text that only the table's holder may read."""
         parts = []
         for word, rows in (*zip(words, (one, zero), strict=True), ("neither", ~one & ~zero)):

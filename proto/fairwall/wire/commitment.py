@@ -10,7 +10,8 @@ import hashlib
 import hmac
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fairwall.arrays import Bytes
 
 BYTES = 32
 """Length of a commitment, and of a salt, in bytes."""
@@ -18,13 +19,13 @@ BYTES = 32
 _SCOPE = b"fairwall decisions 1\0"
 
 
-def commit(decisions: NDArray[np.uint8], salt: bytes) -> bytes:
+def commit(decisions: Bytes, salt: bytes) -> bytes:
     """Return a commitment to decisions, (people,), 0 or 1; ValueError for a salt of another length."""
     if len(salt) != BYTES:
         raise ValueError(f"a salt has {BYTES} bytes, not {len(salt)}")
     return hashlib.sha256(_SCOPE + salt + np.ascontiguousarray(decisions, np.uint8).tobytes()).digest()
 
 
-def opens(commitment: bytes, decisions: NDArray[np.uint8], salt: bytes) -> bool:
+def opens(commitment: bytes, decisions: Bytes, salt: bytes) -> bool:
     """Return whether a salt opens a commitment of any length to these decisions."""
     return len(salt) == BYTES and hmac.compare_digest(commitment, commit(decisions, salt))

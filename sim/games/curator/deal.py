@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.games.curator import PICKED
+from fairwall.arrays import Floats
 from fairwall.tables.people import LeftOut
 from sim.datasets import EncodedRows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
@@ -28,8 +29,8 @@ class CuratorDeal:
     deal_id: str
     scenario: CuratorScenario
     compliance: ComplianceCards
-    people: NDArray[np.float64] = field(repr=False)
-    others: NDArray[np.float64] = field(repr=False)
+    people: Floats = field(repr=False)
+    others: Floats = field(repr=False)
     seed: bytes = field(repr=False)
     own: bytes = field(repr=False)
     left_out: tuple[LeftOut, ...] = ()
@@ -71,5 +72,5 @@ def deal(cell: Cell[CuratorScenario], trial: int, deal_id: str, secret: bytes = 
     )
 
 
-def _numbers(table: EncodedRows, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+def _numbers(table: EncodedRows, rows: NDArray[np.intp]) -> Floats:
     return np.column_stack([table.encoded[rows], table.labels[rows], table.protected[rows]])

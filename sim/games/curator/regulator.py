@@ -18,6 +18,7 @@ from compliance.mechanisms.noise_on_gaps import LaplaceMechanism
 from compliance.noise.sampling import ROUNDING_STEPS, committed_noise, step_for
 from compliance.records.people import Records
 from developer.curator import METRIC
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.mechanisms.calibration import laplace_law
 from fairwall.laws.studies import cheat_detection
 from fairwall.laws.studies.commitment import Commitment, rows_of
@@ -29,15 +30,15 @@ class Answered:
     """The developer's requests: ids, predictions (requests, people) of 0 and 1, and answers (requests,)."""
 
     request_ids: tuple[str, ...]
-    predictions: NDArray[np.uint8]
-    answers: NDArray[np.float64]
+    predictions: Bytes
+    answers: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Opening:
     """Compliance's opening: attributes (people,), the seed, the key of the salts, and the sample's row numbers."""
 
-    attributes: NDArray[np.uint8] = field(repr=False)
+    attributes: Bytes = field(repr=False)
     seed: bytes = field(repr=False)
     salt_key: bytes = field(repr=False)
     sample: NDArray[np.intp] = field(repr=False)
@@ -74,9 +75,7 @@ def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, 
     return RegulatorVerdict(False, opened, {})
 
 
-def answers(
-    deal: CuratorDeal, answered: Answered, attributes: NDArray[np.uint8], seed: bytes, numbers: Sequence[int]
-) -> NDArray[np.float64]:
+def answers(deal: CuratorDeal, answered: Answered, attributes: Bytes, seed: bytes, numbers: Sequence[int]) -> Floats:
     """Recompute the answers to the requests with these numbers: shape (numbers,)."""
     asked, epsilon = deal.scenario.curator, deal.scenario.share_of_epsilon
     records = Records.imagined(deal.compliance.labels, attributes, (METRIC,), asked.minimum_group)
@@ -89,7 +88,7 @@ def answers(
     return np.array([answer(number) for number in numbers])
 
 
-def exact_gaps(deal: CuratorDeal, answered: Answered) -> NDArray[np.float64]:
+def exact_gaps(deal: CuratorDeal, answered: Answered) -> Floats:
     """Return the gaps without noise under people's true attributes, shape (requests,)."""
     records = Records.imagined(deal.compliance.labels, deal.compliance.protected, (METRIC,))
     return BatchQuestion(METRIC, answered.predictions, records).gaps()

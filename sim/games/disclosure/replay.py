@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.answers.studies import Study
 from compliance.games.disclosure import open_study
 from compliance.ledger.accountant import Budget
 from developer.disclosure import MODES, believe
+from fairwall.arrays import Floats
 from fairwall.laws.studies.disclosure import PRIOR
 from fairwall.rpc.arrays import gathered
 from sim.games.disclosure.trial import belief_of
@@ -76,9 +76,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         _believed(findings, trial, told.deal, table)
 
 
-def _released(
-    findings: Findings, trial: TrialMessages, study: Study, epsilon: float
-) -> tuple[NDArray[np.float64] | None, float]:
+def _released(findings: Findings, trial: TrialMessages, study: Study, epsilon: float) -> tuple[Floats | None, float]:
     """Compare tables with the study and its seed; return the first table, if any, and the epsilon spent on all."""
     first = None
     losses = {}
@@ -95,7 +93,7 @@ def _released(
     return first, Budget(epsilon).spent(Counter(losses.values()))
 
 
-def _believed(findings: Findings, trial: TrialMessages, deal: Any, table: NDArray[np.float64]) -> None:
+def _believed(findings: Findings, trial: TrialMessages, deal: Any, table: Floats) -> None:
     submitted = trial.submissions["SubmitPosterior"]
     place, request = f"{trial.deal_id}: developer reports", submitted.request
     again = believe(deal, table)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.groups import GROUPS_MAX
+from fairwall.arrays import Bytes, Floats
 from fairwall.tables.columns import Categories, TypedColumn
 from fairwall.tables.reading import read
 from sim.datasets import SHIPPED
@@ -30,7 +31,7 @@ class GroupsDeal:
     scenario: GroupsScenario
     compliance: ComplianceCards = field(repr=False)
     cells: NDArray[np.intp] = field(repr=False)
-    shares: NDArray[np.float64]
+    shares: Floats
     names: tuple[str, ...]
     seed: bytes = field(repr=False)
     left_out: tuple[()] = ()
@@ -62,7 +63,7 @@ def deal(cell: Cell[GroupsScenario], trial: int, deal_id: str, secret: bytes = W
     )
 
 
-_Drawn = tuple[GroupCards, NDArray[np.float64], tuple[str, ...]]
+_Drawn = tuple[GroupCards, Floats, tuple[str, ...]]
 """The people's groups, each group's share, and the groups' names."""
 
 
@@ -85,13 +86,13 @@ def _drawn(section: GroupsSection, rng: np.random.Generator) -> _Drawn:
     return GroupCards(section.columns, sizes, drawn, section.epsilon), shares, names
 
 
-def _cells(codes: NDArray[np.uint8], sizes: tuple[int, ...]) -> NDArray[np.intp]:
+def _cells(codes: Bytes, sizes: tuple[int, ...]) -> NDArray[np.intp]:
     """Return each person's group number, in compliance's order: the last column varies fastest."""
     return np.asarray(np.ravel_multi_index(tuple(codes), sizes))
 
 
 @lru_cache(maxsize=4)
-def _load(source: str, columns: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], ...], NDArray[np.uint8]]:
+def _load(source: str, columns: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], ...], Bytes]:
     """Return each column's values, and the codes of all people, shape (columns, people)."""
     path = SHIPPED[source].path if source in SHIPPED else Path(source)
     table = read(path, source, columns)

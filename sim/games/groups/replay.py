@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.answers.groups import GroupCase, released
 from compliance.games.groups import open_groups
 from compliance.ledger.accountant import Budget
 from compliance.noise.sampling import noise_for
 from developer.groups.decode import decode
+from fairwall.arrays import Floats
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
 from fairwall.rpc.arrays import from_message, gathered
 from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, count, dealt, number
@@ -93,9 +93,9 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
 
 def _released(
     findings: Findings, trial: TrialMessages, grouped: GroupCase, epsilon: float
-) -> tuple[list[tuple[NDArray[np.float64], GroupRelease]], float]:
+) -> tuple[list[tuple[Floats, GroupRelease]], float]:
     """Compare counts with the groups and their seed; return the requests with their answers, and the epsilon spent."""
-    asked: dict[str, tuple[NDArray[np.float64], GroupRelease]] = {}
+    asked: dict[str, tuple[Floats, GroupRelease]] = {}
     losses = {}
     for one in trial.releases:
         if short(one.method) != "ByGroup":

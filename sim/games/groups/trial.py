@@ -11,6 +11,7 @@ import numpy as np
 from grpc import ServicerContext
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.game.v1 import group_game_service_pb2 as wire
 from fairwall.game.v1.group_game_service_pb2_grpc import (
     GroupGameServiceServicer,
@@ -34,7 +35,7 @@ from sim.transcripts.messages import TrialMessages
 class GroupsOutcome:
     """The developer's guess, shape (people,), and compliance's report."""
 
-    guess: NDArray[np.uint8]
+    guess: Bytes
     report: AuditReport
 
 
@@ -50,7 +51,7 @@ def from_messages(
 @dataclass
 class _GroupsTrial(Trial):
     deal: GroupsDeal
-    submitted: NDArray[np.uint8] | None = None
+    submitted: Bytes | None = None
 
 
 def _group_deal(trial: _GroupsTrial) -> tuple[wire.GroupDeal, Arrays]:
@@ -86,13 +87,13 @@ class GroupsDealer(TableDealer[_GroupsTrial, GroupsDeal, GroupsOutcome], GroupGa
         return GroupsOutcome(given(trial.submitted), given(trial.report))
 
 
-def rights(guess: NDArray[np.uint8], cells: NDArray[np.intp], groups: int) -> NDArray[np.float64]:
+def rights(guess: Bytes, cells: NDArray[np.intp], groups: int) -> Floats:
     """Return the percentage of each group guessed right, NaN if empty; arguments are group numbers, (people,)."""
     right, people = (np.bincount(cells, weights, groups) for weights in (guess == cells, None))
     return np.where(people > 0, 100.0 * right / np.maximum(people, 1), np.nan)
 
 
-def leakage(guess: NDArray[np.uint8], cells: NDArray[np.intp]) -> float:
+def leakage(guess: Bytes, cells: NDArray[np.intp]) -> float:
     """Return a guess's balanced accuracy over the groups that are not empty, in percent, as in the reveal game."""
     right, people = (np.bincount(cells, weights) for weights in (guess == cells, None))
     return 100.0 * float((right[people > 0] / people[people > 0]).mean())

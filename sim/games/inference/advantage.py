@@ -46,6 +46,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.studies.binomial import lower_limit, upper_limit
 from sim.report.estimates import IntervalEstimate, t_interval
 
@@ -102,7 +103,7 @@ def measure(
     return Advantage(IntervalEstimate(abs(d), nearer, max(abs(low), abs(high))), IntervalEstimate(d, low, high))
 
 
-def _by_t(value: float, deviations: NDArray[np.float64], level: float) -> tuple[float, float]:
+def _by_t(value: float, deviations: Floats, level: float) -> tuple[float, float]:
     splits = len(deviations)
     if splits < 2:
         return -math.inf, math.inf

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adversary.attacks import ATTACKS
+from fairwall.arrays import Bytes, Floats
 from fairwall.learning.defences import Settings
 from fairwall.learning.defences.split import sizes
 from fairwall.tables.people import LeftOut
@@ -34,9 +35,9 @@ MEMBERS_MOST = 2000
 class DrawnPeople:
     """Rows of the table: features (rows, d), labels (rows,), groups (attributes, rows), and row numbers (rows,)."""
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    groups: NDArray[np.uint8]
+    features: Floats
+    labels: Bytes
+    groups: Bytes
     numbers: NDArray[np.intp]
 
 
@@ -56,7 +57,7 @@ class InferenceDeal:
 
     deal_id: str
     scenario: InferenceScenario
-    bits: NDArray[np.uint8] = field(repr=False)
+    bits: Bytes = field(repr=False)
     developer: DrawnPeople
     adversary: DrawnPeople
     test: DrawnPeople
@@ -135,7 +136,7 @@ def _sizes(scenario: InferenceScenario, rows: int) -> tuple[int, int]:
     return held_back, trained_on
 
 
-def _check_rows(scenario: InferenceScenario, groups: dict[str, NDArray[np.uint8]]) -> None:
+def _check_rows(scenario: InferenceScenario, groups: dict[str, Bytes]) -> None:
     """Refuse a deal in which a model's rows cannot be drawn: the developer's, or the adversary's without its probes."""
     asked, adversary = scenario.developer, scenario.adversary
     settings = Settings(purity=asked.purity, rows=asked.rows or None, other_rows=asked.other_rows or None)
@@ -152,7 +153,7 @@ def _check_rows(scenario: InferenceScenario, groups: dict[str, NDArray[np.uint8]
                 raise DealError(f"developer.rows: in the {party}'s part, {error}") from None
 
 
-def sides(group: NDArray[np.uint8], purity: float, rng: np.random.Generator) -> NDArray[np.int8]:
+def sides(group: Bytes, purity: float, rng: np.random.Generator) -> NDArray[np.int8]:
     """Draw samples of the two distributions from rows of both groups, each 0 or 1 in `group`, of shape (rows,).
 
     `purity`, alpha in [1/2, 1], is the share of group d in distribution d. Returns each row's distribution, 0 or 1, or
@@ -171,7 +172,7 @@ def sides(group: NDArray[np.uint8], purity: float, rng: np.random.Generator) -> 
     return drawn
 
 
-def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+def _bits(victims: int, rng: np.random.Generator) -> Bytes:
     """Flip a coin for every victim, again if all are equal, since an advantage is a difference of two rates."""
     while True:
         bits = rng.integers(0, 2, victims).astype(np.uint8)
@@ -179,7 +180,7 @@ def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
             return bits
 
 
-def _table(scenario: InferenceScenario) -> tuple[EncodedRows, NDArray[np.uint8]]:
+def _table(scenario: InferenceScenario) -> tuple[EncodedRows, Bytes]:
     """Load the table, without protected features unless included, and groups, (attributes, rows), the game's first."""
     data = scenario.data
     roles = data.roles

@@ -15,6 +15,7 @@ from grpc import ServicerContext
 from numpy.typing import NDArray
 
 from adversary.membership import auc, by_loss
+from fairwall.arrays import Bytes, Floats
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceServicer, add_InferenceServiceServicer_to_server
 from fairwall.learning.defences import DefenceTask, Settings, TrainingSplit
@@ -50,10 +51,10 @@ from sim.transcripts.messages import TrialMessages
 class SubmittedModels:
     """The developer's scores (models, rows) with and without the defence, its lambda, and its number of queries."""
 
-    scores: NDArray[np.float64]
-    base_scores: NDArray[np.float64]
-    member_scores: NDArray[np.float64]
-    base_member_scores: NDArray[np.float64]
+    scores: Floats
+    base_scores: Floats
+    member_scores: Floats
+    base_member_scores: Floats
     strength: float
     queries: int
 
@@ -63,7 +64,7 @@ class InferenceOutcome:
     """The models, the guesses (attacks, models), and compliance's report if it is in the game."""
 
     models: SubmittedModels
-    guesses: NDArray[np.uint8]
+    guesses: Bytes
     report: AuditReport | None
 
 
@@ -95,7 +96,7 @@ class _InferenceTrial(Trial):
     deal: InferenceDeal
     request: inference.SubmitModelsRequest | None = None
     models: SubmittedModels | None = None
-    guesses: NDArray[np.uint8] | None = None
+    guesses: Bytes | None = None
 
     @property
     def ended(self) -> bool:
@@ -168,7 +169,7 @@ def _attack_deal(trial: _InferenceTrial) -> tuple[inference.AttackDeal, Arrays]:
     return told, _arrays(deal.adversary)
 
 
-def _scores(message: array_pb2.Array, shape: tuple[int, int]) -> NDArray[np.float64]:
+def _scores(message: array_pb2.Array, shape: tuple[int, int]) -> Floats:
     scores = take_array(message, shape, np.float32).astype(np.float64)
     if not ((scores >= 0) & (scores <= 1)).all():  # NaN is neither
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
@@ -275,7 +276,7 @@ def record(cell: Cell[InferenceScenario], trial: int, dealt: InferenceDeal, outc
     return lines
 
 
-def _measured(scores: NDArray[np.float64], dealt: InferenceDeal) -> Leakage:
+def _measured(scores: Floats, dealt: InferenceDeal) -> Leakage:
     sampled = dealt.sides >= 0
     test = dealt.test
     return leakage(scores[:, sampled] >= 0.5, test.labels[sampled], test.groups[0][sampled], dealt.sides[sampled])
@@ -298,7 +299,7 @@ def _bounds(base: Leakage, tuned: Leakage) -> dict[str, Any]:
     }
 
 
-def _by_bit(base: Leakage, tuned: Leakage, bits: NDArray[np.uint8]) -> dict[str, Any]:
+def _by_bit(base: Leakage, tuned: Leakage, bits: Bytes) -> dict[str, Any]:
     """Return the gaps of the victims of each group: all models of the papers are trained on one group."""
     told: dict[str, Any] = {}
     for b in (0, 1):
@@ -350,11 +351,11 @@ def _audits(report: AuditReport, scenario: InferenceScenario) -> dict[str, Any]:
     }
 
 
-def _points(values: NDArray[np.float64]) -> float:
+def _points(values: Floats) -> float:
     return 100 * float(np.mean(values))
 
 
-def _membership(scores: NDArray[np.float64], member_scores: NDArray[np.float64], dealt: InferenceDeal) -> float:
+def _membership(scores: Floats, member_scores: Floats, dealt: InferenceDeal) -> float:
     """Return the mean AUC of the loss threshold test of membership within a group; 0.5 is a coin.
 
     The test is Yeom et al.'s (CSF 2018). Fairness constraints can raise it (Chang and Shokri, EuroS&P 2021).

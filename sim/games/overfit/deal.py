@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from developer.overfit import hints
 from developer.reveal.logistic_models import fit
+from fairwall.arrays import Bytes, Floats
 from fairwall.tables.people import LeftOut
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.overfit.scenario import OverfitScenario
@@ -39,14 +40,14 @@ class Pool:
     share : disadvantaged share of the training part.
     """
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    protected: NDArray[np.uint8]
-    decisions: NDArray[np.uint8]
+    features: Floats
+    labels: Bytes
+    protected: Bytes
+    decisions: Bytes
     seen: NDArray[np.intp]
     told: NDArray[np.intp]
     alike: NDArray[np.intp]
-    weights: NDArray[np.float64]
+    weights: Floats
     share: float
     left_out: tuple[LeftOut, ...]
 

@@ -11,6 +11,7 @@ from grpc import ServicerContext
 from numpy.typing import NDArray
 
 from compliance.mechanisms import find_mechanism
+from fairwall.arrays import Bytes, Ints
 from fairwall.game.v1 import overfit_service_pb2 as wire
 from fairwall.game.v1.overfit_service_pb2_grpc import OverfitServiceServicer, add_OverfitServiceServicer_to_server
 from fairwall.laws.studies.overfitting import bound, entropy, expected_gap, told_by_counts, told_by_private
@@ -43,7 +44,7 @@ class Patches:
 
     rows: tuple[int, ...]
     enough: int
-    favours: NDArray[np.uint8] | None = None
+    favours: Bytes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,7 @@ class OverfitDealer(TableDealer[_OverfitTrial, OverfitDeal, OverfitOutcome], Ove
         return OverfitOutcome(given(trial.submitted), trial.key, given(trial.report))
 
 
-def gap(decisions: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
+def gap(decisions: Bytes, protected: Bytes) -> float:
     """Return the advantaged's acceptance rate less the disadvantaged's; both groups must have rows."""
     return float(decisions[protected == 1].mean() - decisions[protected == 0].mean())
 
@@ -161,10 +162,10 @@ class Patched:
 
     def __init__(self, dealt: OverfitDeal, outcome: OverfitOutcome) -> None:
         self._pool, self._asked, self._patches = dealt.pool, dealt.asked.ravel(), outcome.patches
-        self._votes: dict[bytes, NDArray[np.int64]] = {}
+        self._votes: dict[bytes, Ints] = {}
         self._key = outcome.key
 
-    def decisions(self, rows: NDArray[np.intp], count: int) -> NDArray[np.uint8]:
+    def decisions(self, rows: NDArray[np.intp], count: int) -> Bytes:
         """Return the model's decisions on rows of the pool, given by number: (rows,)."""
         own = self._pool.decisions[rows]
         if self._patches.favours is None:
@@ -175,7 +176,7 @@ class Patched:
         above = rejected[count] if count < len(rejected) else -1
         return np.where(self._voted(rows) > above, 1, own).astype(np.uint8)
 
-    def _voted(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    def _voted(self, rows: NDArray[np.intp]) -> Ints:
         assert self._patches.favours is not None, "of sealed models"
         if (named := rows.tobytes()) not in self._votes:
             decided = sealed_decisions(self._key, self._pool.features[rows], len(self._patches.favours))
@@ -183,7 +184,7 @@ class Patched:
         return self._votes[named]
 
 
-def shares(cells: NDArray[np.intp], protected: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def shares(cells: NDArray[np.intp], protected: Bytes) -> tuple[Ints, Ints]:
     """Return the number of the pool's rows in each cell, and of disadvantaged rows among them: (cells,) each."""
     return np.bincount(cells), np.bincount(cells[protected == 0], minlength=int(cells.max()) + 1)
 

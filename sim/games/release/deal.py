@@ -11,9 +11,9 @@ import functools
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.records.people import STRATUM_MIN
+from fairwall.arrays import Bytes, Floats
 from fairwall.errors import DataError
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split, uniform_at_k_based
 from fairwall.laws.local.budgets import require_epsilon
@@ -38,8 +38,8 @@ class ReleaseDeal:
 
     deal_id: str
     scenario: ReleaseScenario
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
+    features: Floats
+    labels: Bytes
     boosting: Boosting
     seed: int
     compliance: ComplianceCards = field(repr=False)
@@ -127,7 +127,7 @@ def _roles(data: ReleaseData) -> Roles | None:
     return own(data.source, NamedRoles(**data.roles, drop=data.drop))
 
 
-def _queried(scenario: ReleaseScenario, protected: NDArray[np.uint8]) -> QueryCards | None:
+def _queried(scenario: ReleaseScenario, protected: Bytes) -> QueryCards | None:
     release = scenario.release
     if not release.queries:
         return None

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.local import CLEAN
 from sim.games.release.scenario import CONTROLS, DROPPED
 from sim.games.release.seeds import Figures, ReleaseCell
@@ -44,7 +44,7 @@ K_BASED, UNIFORM = "k-based", "uniform"
 _ROUNDING = 1e-12
 _LEVEL = 0.05
 
-_Numbers = NDArray[np.float64]
+_Numbers = Floats
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from grpc import ServicerContext
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.game.v1 import release_game_service_pb2 as release
 from fairwall.game.v1.release_game_service_pb2_grpc import (
     ReleaseGameServiceServicer,
@@ -41,11 +40,11 @@ class SubmittedGuesses:
     audits requested. `from_mixture` is None where no query was about these people.
     """
 
-    from_release: NDArray[np.uint8]
-    from_everything: NDArray[np.uint8]
+    from_release: Bytes
+    from_everything: Bytes
     consistent: float
     queries: int
-    from_mixture: NDArray[np.uint8] | None = None
+    from_mixture: Bytes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +85,7 @@ class _ReleaseTrial(Trial):
     submitted: SubmittedGuesses | None = None
 
 
-def _mixture(request: release.SubmitBeliefsRequest, deal: ReleaseDeal) -> NDArray[np.uint8] | None:
+def _mixture(request: release.SubmitBeliefsRequest, deal: ReleaseDeal) -> Bytes | None:
     """Decode the guess from release and queries; Refusal unless it comes exactly where there are queries."""
     there = request.HasField("from_mixture")
     if there != (deal.release.queried is not None):
@@ -161,7 +160,7 @@ def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome
     # Where nothing is released there is nothing to guess from.
     told = dealt.releases and report.release_spent
 
-    def right(guess: NDArray[np.uint8] | None) -> float | None:
+    def right(guess: Bytes | None) -> float | None:
         return None if guess is None else 100 * float((guess == protected).mean())
 
     return [
@@ -220,6 +219,6 @@ def _loss(dealt: ReleaseDeal, queried: float) -> float:
     return queried + math.fsum(law.loss(column.domain, column.share * release.epsilon) for column in columns)
 
 
-def _number(measured: NDArray[np.float64]) -> float | None:
+def _number(measured: Floats) -> float | None:
     value = float(measured[0])
     return value if math.isfinite(value) else None

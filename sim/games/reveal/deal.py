@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.metrics.metric import strata_of
 from fairwall.tables.people import LeftOut
 from sim.datasets import EncodedRows
@@ -31,8 +32,8 @@ _STRATUM_MIN = 3
 class TrainingTable:
     """Rows outside every test set, without their protected attributes: features (rows, d) and labels (rows,)."""
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
+    features: Floats
+    labels: Bytes
 
     @functools.cached_property
     def digest(self) -> str:
@@ -47,8 +48,8 @@ class TrainingTable:
 class PublicSample:
     """Rows outside the test set whose group is public, the disadvantaged first: features (rows, d), labels (rows,)."""
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
+    features: Floats
+    labels: Bytes
     disadvantaged_rows: int
 
 
@@ -63,8 +64,8 @@ class DeveloperCards:
     disadvantaged : number of disadvantaged people in each of the metric's strata, where that is public; else empty.
     """
 
-    features: NDArray[np.float64] | None
-    labels: NDArray[np.uint8] | None
+    features: Floats | None
+    labels: Bytes | None
     scored: bool
     training: TrainingTable | None
     disadvantaged: tuple[int, ...] = ()

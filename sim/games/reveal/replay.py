@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adversary.attacks.loss_attack import loss_test
 from developer.reveal.logistic_models import Model, accuracy, cross_fitted, identity, logistic
 from developer.reveal.strategies import STRATEGIES, takes
+from fairwall.arrays import Bytes, Floats
 from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import name_of
@@ -134,7 +134,7 @@ class BaseModel:
         self._session = session
         self._trained: dict[str, Model] = {}
 
-    def scores(self, dealt: Cards, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
+    def scores(self, dealt: Cards, rows: Floats) -> tuple[Floats, float] | None:
         """Return the scores, (people,), and their largest distance from the developer's; None without a stored table.
 
         `rows`, (models, people), are the predictions, the first query first.
@@ -194,10 +194,7 @@ def _rename(answer: Any, decoder: str) -> None:
 
 
 def _score(
-    deal: game.DeveloperDeal,
-    labels: NDArray[np.uint8],
-    protected: NDArray[np.uint8],
-    guess: game.SubmitRevealRequest,
+    deal: game.DeveloperDeal, labels: Bytes, protected: Bytes, guess: game.SubmitRevealRequest
 ) -> tuple[float, float]:
     guessed, baseline, targeted = (from_message(part) for part in (guess.guess, guess.baseline, guess.targeted))
     scored = score(

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes
 from fairwall.laws.metrics.metric import METRICS, strata_of
 
 
-def leakage(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
+def leakage(guess: Bytes, protected: Bytes) -> float:
     """Return the balanced accuracy of a guess, in percent (Definition 5.1 of Hamman, Chen and Dutta, FAccT 2023).
 
     Both arrays, (n,), hold 0 and 1; `protected` must have both groups. A guess without any information reaches 50.
@@ -46,13 +46,7 @@ class RevealScore:
 
 
 def score(
-    metric: str,
-    labels: NDArray[np.uint8],
-    protected: NDArray[np.uint8],
-    guess: NDArray[np.uint8],
-    baseline: NDArray[np.uint8],
-    targeted: NDArray[np.bool_],
-    polarity_known: bool,
+    metric: str, labels: Bytes, protected: Bytes, guess: Bytes, baseline: Bytes, targeted: Bools, polarity_known: bool
 ) -> RevealScore:
     """Score a guess, up to polarity for absolute gaps. Parameters as in `score_guess` and `score_partition`."""
     if METRICS[metric].absolute:
@@ -60,12 +54,7 @@ def score(
     return score_guess(guess, baseline, targeted, protected)
 
 
-def score_guess(
-    guess: NDArray[np.uint8],
-    baseline: NDArray[np.uint8],
-    targeted: NDArray[np.bool_],
-    protected: NDArray[np.uint8],
-) -> RevealScore:
+def score_guess(guess: Bytes, baseline: Bytes, targeted: Bools, protected: Bytes) -> RevealScore:
     """Score a guess that names the groups; arrays are (n,), and `baseline` is the guess without any query."""
     right = guess == protected
     return RevealScore(
@@ -79,12 +68,7 @@ def score_guess(
 
 
 def score_partition(
-    guess: NDArray[np.uint8],
-    baseline: NDArray[np.uint8],
-    targeted: NDArray[np.bool_],
-    protected: NDArray[np.uint8],
-    polarity_known: bool,
-    strata: Sequence[NDArray[np.bool_]],
+    guess: Bytes, baseline: Bytes, targeted: Bools, protected: Bytes, polarity_known: bool, strata: Sequence[Bools]
 ) -> RevealScore:
     """Score a partition of the targeted people into two groups: up to polarity, then after naming the groups.
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from grpc import ServicerContext
-from numpy.typing import NDArray
 
 from developer.reveal.strategies.sums import answers_needed
+from fairwall.arrays import Bools, Bytes, Floats
 from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceServicer, add_RevealServiceServicer_to_server
 from fairwall.laws.mechanisms.table import MECHANISM_LAWS
@@ -52,18 +52,18 @@ from sim.transcripts.messages import TrialMessages
 class RevealGuess:
     """The developer's submission, arrays (n,) or (queries,); no accuracies where the test set is hidden."""
 
-    baseline: NDArray[np.uint8]
-    guess: NDArray[np.uint8]
-    targeted: NDArray[np.bool_]
+    baseline: Bytes
+    guess: Bytes
+    targeted: Bools
     polarity_known: bool
-    reconstruction: NDArray[np.float64] | None
+    reconstruction: Floats | None
     queries: int
     size_queries: int
     max_prediction_change: float
     accuracy_base: float | None
-    accuracy_models: NDArray[np.float64] | None
-    guess_from_answers: NDArray[np.uint8] | None
-    confidence: NDArray[np.float64] | None = None
+    accuracy_models: Floats | None
+    guess_from_answers: Bytes | None
+    confidence: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def from_messages(
     return deal, RevealOutcome(guess, report.audits, report.epsilon_spent, tested)
 
 
-def metric_answers(audits: Iterable[AuditRecord]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def metric_answers(audits: Iterable[AuditRecord]) -> tuple[Floats, Floats]:
     """Return the exact and the released answers to metric queries, in their order, without those to size queries."""
     exact, released = [np.empty(0)], [np.empty(0)]
     for audit in audits:
@@ -214,9 +214,7 @@ def _query_count(queries: int | str) -> game.QueryCount:
     return game.QueryCount(people_less={"n": 0, "n-1": 1}[queries])
 
 
-def _accuracies(
-    request: game.SubmitRevealRequest, *, labelled: bool
-) -> tuple[float, NDArray[np.float64]] | tuple[None, None]:
+def _accuracies(request: game.SubmitRevealRequest, *, labelled: bool) -> tuple[float, Floats] | tuple[None, None]:
     """Decode the models' accuracies on the test set; Refusal unless present exactly where `labelled`."""
     if {request.HasField("accuracy_base"), request.HasField("accuracy_models")} != {labelled}:
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
@@ -228,7 +226,7 @@ def _accuracies(
     return request.accuracy_base, accuracies
 
 
-def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:
+def _targets(message: array_pb2.Array, people: int) -> Bools:
     values = take_guess(message, (people,)).astype(np.bool_)
     if not values.any():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.learning.backend import require_pytorch
 from fairwall.tables.people import LeftOut
@@ -27,9 +28,9 @@ from sim.scenarios.sweep import Cell
 class TableRows:
     """Rows of the table: features (rows, d), labels (rows,), and protected (rows,)."""
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    protected: NDArray[np.uint8] = field(repr=False)
+    features: Floats
+    labels: Bytes
+    protected: Bytes = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class TrainingDeal:
     test: TableRows
     public_rows: int
     canaries: TableRows
-    inside: NDArray[np.uint8] = field(repr=False)
+    inside: Bytes = field(repr=False)
     base_rates: tuple[float, float]
     columns: tuple[str, ...]
     seed: bytes = field(repr=False)
@@ -156,11 +157,11 @@ def _require_all(table: EncodedRows, name: str, rows: NDArray[np.intp]) -> None:
             raise DealError(f"data.source: {table.name} has too few rows: {name} are all of one {kind}")
 
 
-def _hand(table: EncodedRows, labels: NDArray[np.uint8], rows: NDArray[np.intp]) -> TableRows:
+def _hand(table: EncodedRows, labels: Bytes, rows: NDArray[np.intp]) -> TableRows:
     return TableRows(table.encoded[rows], labels[rows].astype(np.uint8), table.protected[rows].astype(np.uint8))
 
 
-def _compliance(scenario: TrainingScenario, protected: NDArray[np.uint8], seed: bytes) -> ComplianceCards | None:
+def _compliance(scenario: TrainingScenario, protected: Bytes, seed: bytes) -> ComplianceCards | None:
     if not scenario.told:
         return None
     purse = StatisticsCards(scenario.epsilon, scenario.compliance.delta)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from grpc import ServicerContext
-from numpy.typing import NDArray
 
 from developer.training.model import TrainingStep
 from developer.training.play import RATES, ModelSubmission
+from fairwall.arrays import Bools, Bytes
 from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.game.v1.training_service_pb2_grpc import TrainingServiceServicer, add_TrainingServiceServicer_to_server
 from fairwall.rpc.arrays import from_message
@@ -37,7 +37,7 @@ class TrainingOutcome:
     """The developer's submission, the adversary's guesses about canaries, if any, and compliance's report."""
 
     model: ModelSubmission
-    guesses: NDArray[np.uint8] | None
+    guesses: Bytes | None
     report: AuditReport | None
 
 
@@ -75,7 +75,7 @@ class _TrainingTrial(Trial):
     deal: TrainingDeal
     request: training.SubmitModelRequest | None = None
     model: ModelSubmission | None = None
-    guesses: NDArray[np.uint8] | None = None
+    guesses: Bytes | None = None
 
     @property
     def attackable(self) -> bool:
@@ -225,7 +225,7 @@ def _decisions(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
     }
 
 
-def _rate(decided: NDArray[np.uint8], of: NDArray[np.bool_]) -> float | None:
+def _rate(decided: Bytes, of: Bools) -> float | None:
     return float(decided[of].mean()) if of.any() else None
 
 
@@ -239,7 +239,7 @@ def _rates(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
     }
 
 
-def _canaries(inside: NDArray[np.uint8], guesses: NDArray[np.uint8]) -> dict[str, Any]:
+def _canaries(inside: Bytes, guesses: Bytes) -> dict[str, Any]:
     guessed = guesses != 2
     return {
         "canaries": len(guessed),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.tables.people import LeftOut
 from sim.datasets import EncodedRows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
@@ -23,9 +24,9 @@ from sim.scenarios.sweep import Cell
 class ExtraRows:
     """The developer's other rows: training rows without groups, and a public sample, the disadvantaged first."""
 
-    training_features: NDArray[np.float64]
-    training_labels: NDArray[np.uint8]
-    sample_features: NDArray[np.float64]
+    training_features: Floats
+    training_labels: Bytes
+    sample_features: Floats
     disadvantaged: int
 
 
@@ -36,14 +37,14 @@ class WashDeal:
     deal_id: str
     scenario: WashScenario
     compliance: ComplianceCards = field(repr=False)
-    features: NDArray[np.float64]
+    features: Floats
     known: ExtraRows
     checked: NDArray[np.intp]
     seeds: dict[str, bytes] = field(repr=False)
     left_out: tuple[LeftOut, ...] = ()
 
     @property
-    def disadvantaged(self) -> NDArray[np.float64]:
+    def disadvantaged(self) -> Floats:
         """Whether each audited person is disadvantaged, 1.0 or 0.0: (n,)."""
         return np.asarray(1.0 - self.compliance.protected, np.float64)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from adversary.play import reported
 from compliance.games.wash import decided, judge
+from fairwall.arrays import Bytes
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.queries import AUDITED
 from sim.transcripts.captions import Caption, Parts, Story, array_of, count, dealt
@@ -85,7 +86,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         findings.not_checked(UNHEARD)
         return
     batch = trial.batches.get(AUDITED)
-    audited: NDArray[np.uint8] | None = None
+    audited: Bytes | None = None
     if batch is not None:
         if batch.predictions is None or sighting.arrays is None or not submitted.is_stored:
             findings.not_checked(f"what was shown, seen and concluded: {BY_DIGEST}")

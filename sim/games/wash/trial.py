@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from grpc import ServicerContext
-from numpy.typing import NDArray
 
 from compliance.games.wash import WashVerdict
 from developer.wash.shown_decisions import flips_to_pass, gap, order
+from fairwall.arrays import Bytes, Floats
 from fairwall.game.v1 import wash_service_pb2 as wire
 from fairwall.game.v1.wash_service_pb2_grpc import WashServiceServicer, add_WashServiceServicer_to_server
 from fairwall.laws.studies.cheat_detection import detection, least
@@ -45,9 +45,9 @@ from sim.transcripts.messages import TrialMessages
 class WashOutcome:
     """The developer's shown and deployed decisions and its belief, each (n,), and compliance's verdict and report."""
 
-    shown: NDArray[np.uint8]
-    deployed: NDArray[np.uint8]
-    belief: NDArray[np.float64]
+    shown: Bytes
+    deployed: Bytes
+    belief: Floats
     verdict: WashVerdict
     report: AuditReport
 
@@ -73,7 +73,7 @@ class _WashTrial(Trial):
 
     deal: WashDeal
     commitment: bytes | None = None
-    seen: NDArray[np.uint8] | None = None
+    seen: Bytes | None = None
     submitted: wire.SubmitWashRequest | None = None
     verdict: WashVerdict | None = None
 

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.noise.gaussian import gaussian_delta, gaussian_epsilon
 from sim.papers.finding import ROUNDING, CheckResult, to_rounding
 
@@ -211,9 +212,9 @@ def thresholds_read_people() -> CheckResult:
     )
 
 
-def _loss(law: NDArray[np.float64]) -> float:
+def _loss(law: Floats) -> float:
     return float(np.abs(np.log(law[0]) - np.log(law[1])).max())
 
 
-def _log_chances(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_chances(weights: Floats) -> Floats:
     return np.asarray(weights - np.log(np.exp(weights).sum()))

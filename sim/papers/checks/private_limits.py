@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Floats
 from sim.papers.finding import CheckResult
 from sim.planning.rate_error import RateError, noise_bound_below, of_local_noise, of_noise, of_sampling
 
@@ -130,11 +130,11 @@ def _exponential_loss(d: int, strength: float) -> float:
     return float((gaps * np.exp(-np.logaddexp(0, -others))).max())
 
 
-Predictor = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
+Predictor = Callable[[Bools], Floats]
 """A function from the small group's members to decisions, both of shape (people,)."""
 
 
-def _constant(members: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _constant(members: Bools) -> Floats:
     return np.zeros(members.size)
 
 

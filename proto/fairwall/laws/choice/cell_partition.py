@@ -67,6 +67,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.choice.posterior import (
     SHARE,
     centred_values,
@@ -97,7 +98,7 @@ class CellCut:
     """
 
     cell: int
-    direction: NDArray[np.float64]
+    direction: Floats
     bound: float
 
 
@@ -117,9 +118,9 @@ class Cuts:
 
     order: NDArray[np.intp]
     at: NDArray[np.intp]
-    squares: NDArray[np.float64]
-    directions: NDArray[np.float64]
-    means: NDArray[np.float64]
+    squares: Floats
+    directions: Floats
+    means: Floats
     found: tuple[CellCut, ...]
 
     @property
@@ -135,7 +136,7 @@ class Cuts:
         """Return each person's cell, 0 .. cells-1, shape (n,)."""
         return _numbered(self.order, self.at[: cells - 1])
 
-    def cell_of_others(self, values: NDArray[np.float64], cells: int) -> NDArray[np.intp]:
+    def cell_of_others(self, values: Floats, cells: int) -> NDArray[np.intp]:
         """Return the cells of other people, shape (n,), from their predictions, shape (m, n)."""
         points = self.directions.T @ (values - self.means[:, np.newaxis])
         order, at, _ = _cut_as(points, 0, self.found[: cells - 1])
@@ -188,9 +189,7 @@ def discrete_variance(scale: float) -> float:
     return max(2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2, _VARIANCE_MIN)
 
 
-def narrowed(
-    counts: NDArray[np.float64], people: NDArray[np.float64], variances: NDArray[np.float64], share: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def narrowed(counts: Floats, people: Floats, variances: Floats, share: float) -> tuple[Floats, Floats]:
     """Return noisy counts without uninformative excess beyond what cells can hold, still unbiased, and their variances.
 
     A cell has from 0 to k disadvantaged people. Discrete Laplace noise has no memory: once it leads to 0 or below, the
@@ -210,7 +209,7 @@ def narrowed(
     return found, np.maximum(variances - at_ends * r / (1 - r) ** 2, _VARIANCE_MIN)
 
 
-def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
+def cut(values: Floats, least: int = CELL_MIN) -> Cuts:
     """Cut people into up to n / `least` cells of similar values, each of at least `least` people.
 
     There are fewer where everybody in a cell has the same values. The values are m models' predictions for n people,
@@ -230,11 +229,11 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
     return Cuts(order, np.array(at, np.intp), squares, directions[:, :_DIRECTIONS], values.mean(axis=1), tuple(found))
 
 
-def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], list[int], list[CellCut]]:
+def _cut(points: Floats, least: int) -> tuple[NDArray[np.intp], list[int], list[CellCut]]:
     """Cut people by their points, shape (r, n); return their order, its cut places, and the cuts."""
     n = points.shape[1]
     order, at, cuts = np.arange(n), list[int](), list[CellCut]()
-    waiting: list[tuple[float, int, int, int, NDArray[np.intp], int, NDArray[np.float64], float]] = []
+    waiting: list[tuple[float, int, int, int, NDArray[np.intp], int, Floats, float]] = []
 
     def look(first: int, last: int, cell: int) -> None:
         found = _best_cut(points[:, order[first:last]], least)
@@ -254,9 +253,7 @@ def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], lis
     return order, at, cuts
 
 
-def _cut_as(
-    points: NDArray[np.float64], least: int, cuts: Sequence[CellCut]
-) -> tuple[NDArray[np.intp], list[int], list[CellCut]]:
+def _cut_as(points: Floats, least: int, cuts: Sequence[CellCut]) -> tuple[NDArray[np.intp], list[int], list[CellCut]]:
     """Apply given cuts to people, where at least `least` remain on either side; return as `_cut`."""
     order, at, stand = np.arange(points.shape[1]), list[int](), list[CellCut]()
     first, last, called = {0: 0}, {0: points.shape[1]}, {0: 0}
@@ -278,12 +275,7 @@ def _cut_as(
 
 
 def best_count(
-    values: NDArray[np.float64],
-    cuts: Cuts,
-    scale: float,
-    offset: float = 0.0,
-    most: int = _CELLS_MAX,
-    stands_for: float = 1.0,
+    values: Floats, cuts: Cuts, scale: float, offset: float = 0.0, most: int = _CELLS_MAX, stands_for: float = 1.0
 ) -> tuple[int, float]:
     """Return the number of cells with the least predicted error of a gap, and that error.
 
@@ -338,9 +330,7 @@ def _counts(most: int) -> list[int]:
     return sorted({count for count in steps if count <= most} | {most})
 
 
-def _best_cut(
-    points: NDArray[np.float64], least: int
-) -> tuple[float, int, NDArray[np.intp], NDArray[np.float64], float] | None:
+def _best_cut(points: Floats, least: int) -> tuple[float, int, NDArray[np.intp], Floats, float] | None:
     """Return the best cut's gain, lower part's size, order, direction and bound; None if no cut gains."""
     n = points.shape[1]
     if n < 2 * least:
@@ -393,7 +383,7 @@ class Residual:
     error: float
 
 
-Blocks: TypeAlias = Callable[[], Iterable[tuple[slice, NDArray[np.float64]]]]
+Blocks: TypeAlias = Callable[[], Iterable[tuple[slice, Floats]]]
 """Function that yields some people at a time, by position, and their values, shape (m, b)."""
 
 
@@ -407,11 +397,11 @@ def leading(blocks: Blocks, cell_of: NDArray[np.intp], crowd: int) -> NDArray[np
     """
     counted = np.bincount(cell_of).astype(np.float64)
 
-    def means(rows: Blocks) -> NDArray[np.float64]:
+    def means(rows: Blocks) -> Floats:
         sums = [[np.bincount(cell_of[people], row, len(counted)) for row in values] for people, values in rows()]
         return np.asarray(np.sum(sums, axis=0) / np.maximum(counted, 1))
 
-    of_cells, ends, products = means(blocks), list[float](), list[NDArray[np.float64]]()
+    of_cells, ends, products = means(blocks), list[float](), list[Floats]()
     for people, values in blocks():
         left = values - of_cells[:, cell_of[people]]
         products.append(left @ left.T)
@@ -439,12 +429,7 @@ def leading(blocks: Blocks, cell_of: NDArray[np.intp], crowd: int) -> NDArray[np
 
 
 def besides_cells(
-    values: NDArray[np.float64],
-    cell_of: NDArray[np.intp],
-    epsilon: float,
-    error: float,
-    crowd: int,
-    stands_for: float = 1.0,
+    values: Floats, cell_of: NDArray[np.intp], epsilon: float, error: float, crowd: int, stands_for: float = 1.0
 ) -> tuple[float, Residual | None]:
     """Return the error of a gap that may hide in cells, and the sum to measure besides; None where none pays.
 
@@ -474,6 +459,6 @@ def _short(scale: float) -> float:
     return math.ldexp(round(mantissa * 2**24), exponent - 24)
 
 
-def expected(weights: NDArray[np.float64]) -> float:
+def expected(weights: Floats) -> float:
     """Return B, the assumed size of w'z: a standard deviation."""
     return CORRELATION * math.sqrt(SHARE * (1 - SHARE) * len(weights) * float(weights @ weights))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Floats
 from fairwall.laws.choice.cell_partition import (
     CORRELATION,
     CROWDS,
@@ -65,18 +66,18 @@ class CellPurchase:
     """
 
     cell_of: NDArray[np.intp]
-    counts: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    counts: Floats
+    variances: Floats
     weights: NDArray[np.int8]
-    sums: NDArray[np.float64]
-    sum_variances: NDArray[np.float64]
+    sums: Floats
+    sum_variances: Floats
 
     def of(self, people: NDArray[np.intp]) -> CellPurchase:
         """Return the purchase restricted to some people, by position."""
         return replace(self, cell_of=self.cell_of[people], weights=self.weights[:, people])
 
     @property
-    def people(self) -> NDArray[np.float64]:
+    def people(self) -> Floats:
         """The number of people in each cell, shape (cells,)."""
         return np.bincount(self.cell_of, minlength=len(self.counts)).astype(np.float64)
 
@@ -89,7 +90,7 @@ class CellPurchase:
         counts[inside], variances[inside] = narrowed(counts[inside], people[inside], variances[inside], share)
         return replace(self, counts=counts, variances=variances)
 
-    def among(self, members: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def among(self, members: Bools) -> Floats:
         """Return the number of members in each cell, shape (cells,)."""
         return np.bincount(self.cell_of[members], minlength=len(self.counts)).astype(np.float64)
 
@@ -145,7 +146,7 @@ def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides: bo
 
 
 def plan_among(
-    values: NDArray[np.float64],
+    values: Floats,
     people: NDArray[np.intp],
     cuts: Cuts,
     epsilon: float,
@@ -230,7 +231,7 @@ def predicted_with(batch: AskedBatch, purchases: Sequence[CellPurchase]) -> list
     return errors.tolist()
 
 
-def _left(products: NDArray[np.float64], seen: NoisyObservations, cells: int) -> float:
+def _left(products: Floats, seen: NoisyObservations, cells: int) -> float:
     """Return the largest eigenvalue of X X' - X S' (S S')^-1 S X', by division for cells, which share nobody."""
     of_cells = seen.cross[:, :cells] / seen.ones[:cells]
     left = products - of_cells @ seen.cross[:, :cells].T
@@ -290,7 +291,7 @@ def fact_names(number: int) -> tuple[str, str, str, str]:
     return f"cells.{number}.of", f"cells.{number}.counts", f"cells.{number}.weights", f"cells.{number}.sums"
 
 
-def disadvantaged_among(purchases: Sequence[CellPurchase], members: NDArray[np.bool_]) -> tuple[float, float]:
+def disadvantaged_among(purchases: Sequence[CellPurchase], members: Bools) -> tuple[float, float]:
     """Return an estimate of the number of disadvantaged members, and its variance.
 
     Each purchase adds up its cells, weighted by the members' share of a cell. Purchases are weighted by their noise.
@@ -358,7 +359,7 @@ def seen_by(purchases: Sequence[CellPurchase], stratum: Stratum) -> NoisyObserva
     )
 
 
-def _shared(one: CellPurchase, other: CellPurchase) -> NDArray[np.float64]:
+def _shared(one: CellPurchase, other: CellPurchase) -> Floats:
     """Return the number of people in each pair of cells of two purchases."""
     shape = len(one.counts), len(other.counts)
     pairs = np.bincount(one.cell_of * shape[1] + other.cell_of, minlength=shape[0] * shape[1])
@@ -380,9 +381,7 @@ def _mean(one: CellPurchase, other: CellPurchase) -> CellPurchase:
     return CellPurchase(one.cell_of, counts, variances, one.weights, sums, sum_variances)
 
 
-def _weighed(
-    one: NDArray[np.float64], its: NDArray[np.float64], other: NDArray[np.float64], others: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _weighed(one: Floats, its: Floats, other: Floats, others: Floats) -> tuple[Floats, Floats]:
     precision = 1 / its + 1 / others
     return (one / its + other / others) / precision, 1 / precision
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.choice.cell_purchases import CellPurchase, planned, predicted, predicted_with
 from fairwall.laws.choice.low_rank import best_split
 from fairwall.laws.choice.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
@@ -339,7 +339,7 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
 
 
 @kept
-def _squares(batch: AskedBatch, number: int) -> NDArray[np.float64]:
+def _squares(batch: AskedBatch, number: int) -> Floats:
     """Return the eigenvalues l (`directions_of`) of the models' values in one stratum."""
     return directions_of(batch.strata[number].gram[: batch.queries, : batch.queries])[0]
 

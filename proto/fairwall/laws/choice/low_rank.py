@@ -33,6 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.choice.posterior import centred_values, directions_of
 from fairwall.laws.noise.count_noise import share_of_size
 from fairwall.laws.noise.linf_ball import Coordinates, CubeNoise, coordinates
@@ -68,16 +69,16 @@ class LowRankSplit:
         where there are none.
     """
 
-    common: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    common: Floats
+    weights: Floats
     own: Coordinates
-    own_steps: NDArray[np.float64]
-    rounded: NDArray[np.float64]
+    own_steps: Floats
+    rounded: Floats
     law: CubeNoise
     own_law: CubeNoise
 
 
-def best_split(values: NDArray[np.float64], epsilon: float, step: float, *, size_known: bool) -> LowRankSplit:
+def best_split(values: Floats, epsilon: float, step: float, *, size_known: bool) -> LowRankSplit:
     """Return the best split of the values of everybody in a stratum, shape (k, n).
 
     Epsilon is above 0 and finite, and the grid's step, h, a power of two of at most 1. N0 is released with the common
@@ -88,7 +89,7 @@ def best_split(values: NDArray[np.float64], epsilon: float, step: float, *, size
     squares, directions = directions_of(centred @ centred.T)
     # A model that repeats or mirrors another shares its noise.
     first = np.unique(coordinates([values], step).place, return_index=True)[1]
-    rows, weights = list[NDArray[np.float64]](), list[NDArray[np.float64]]()
+    rows, weights = list[Floats](), list[Floats]()
     least, found, since = math.inf, (0, left.copy(), 1.0), 0
     for rank in range(min(RANKS[-1], len(squares)) + 1):
         if rank:
@@ -124,9 +125,7 @@ def best_split(values: NDArray[np.float64], epsilon: float, step: float, *, size
     )
 
 
-def _common(
-    direction: NDArray[np.float64], centred: NDArray[np.float64], step: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _common(direction: Floats, centred: Floats, step: float) -> tuple[Floats, Floats]:
     """Return a component in whole steps that fill [-1, 1], and each model's weight of it."""
     component = direction @ centred
     low, high = component.min(), component.max()
@@ -135,20 +134,14 @@ def _common(
     return row, direction * half
 
 
-def _rounding(weights: NDArray[np.float64], step: float) -> NDArray[np.float64]:
+def _rounding(weights: Floats, step: float) -> Floats:
     """Return the largest error per person from rounded common rows, shape (k,)."""
-    off: NDArray[np.float64] = np.abs(weights).sum(axis=1) * step / 2 + ROUNDED
+    off: Floats = np.abs(weights).sum(axis=1) * step / 2 + ROUNDED
     return off
 
 
 def _noise(
-    residuals: NDArray[np.float64],
-    means: NDArray[np.float64],
-    weights: list[NDArray[np.float64]],
-    first: NDArray[np.intp],
-    step: float,
-    *,
-    size_known: bool,
+    residuals: Floats, means: Floats, weights: list[Floats], first: NDArray[np.intp], step: float, *, size_known: bool
 ) -> tuple[float, float]:
     """Return the variance of the noise on a sum, for an epsilon of 1, and x."""
     low, high = residuals.min(axis=1), residuals.max(axis=1)

@@ -80,7 +80,8 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fairwall.arrays import Floats
 
 DEVIATION = 0.05
 """Standard deviation of a gap besides chance for tau_1."""
@@ -182,11 +183,11 @@ class NoisyObservations:
     free : directions about which the prior says nothing.
     """
 
-    values: NDArray[np.float64]
-    ones: NDArray[np.float64]
-    gram: NDArray[np.float64]
-    cross: NDArray[np.float64]
-    noise: NDArray[np.float64]
+    values: Floats
+    ones: Floats
+    gram: Floats
+    cross: Floats
+    noise: Floats
     free: Free | None = None
 
 
@@ -197,9 +198,9 @@ class Free:
     `seen`: S W, shape (k, d). `effects`: X W, shape (m, d). `variances`: of g, shape (d,).
     """
 
-    seen: NDArray[np.float64]
-    effects: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    seen: Floats
+    effects: Floats
+    variances: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,17 +217,15 @@ class Posterior:
     covariances : of U'u by each distribution, shape (laws, r, r).
     """
 
-    mean: NDArray[np.float64]
-    alone: NDArray[np.float64]
-    noise: NDArray[np.float64]
-    directions: NDArray[np.float64]
-    likely: NDArray[np.float64]
-    components: NDArray[np.float64]
-    covariances: NDArray[np.float64]
+    mean: Floats
+    alone: Floats
+    noise: Floats
+    directions: Floats
+    likely: Floats
+    components: Floats
+    covariances: Floats
 
-    def within(
-        self, level: float, besides: NDArray[np.float64] | float = 0.0, combinations: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def within(self, level: float, besides: Floats | float = 0.0, combinations: Floats | None = None) -> Floats:
         """Return the half-width about the mean that holds each u with probability `level`, shape (..., m).
 
         Or combinations of them, shape (p, m). `besides` is the variance of errors independent of u, (..., m).
@@ -257,20 +256,20 @@ class Posterior:
         return replace(self, mean=np.clip(self.mean, self.alone - reach, self.alone + reach))
 
     @cached_property
-    def _variances(self) -> NDArray[np.float64]:
+    def _variances(self) -> Floats:
         """The variance of each u by each distribution, shape (m, laws)."""
         return self._variances_of(self.directions)
 
-    def _variances_of(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _variances_of(self, rows: Floats) -> Floats:
         return np.stack([np.einsum("ij,ij->i", rows @ each, rows) for each in self.covariances], axis=1)
 
     @property
-    def _off(self) -> NDArray[np.float64]:
+    def _off(self) -> Floats:
         """The distance of each distribution's mean from the answer, shape (m, laws)."""
-        off: NDArray[np.float64] = self.directions @ self.components.T - self.mean[:, np.newaxis]
+        off: Floats = self.directions @ self.components.T - self.mean[:, np.newaxis]
         return off
 
-    def draws(self, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    def draws(self, count: int, generator: np.random.Generator) -> Floats:
         """Draw u jointly, shape (count, m).
 
         A distribution is drawn by its probability. A structure's distance from the answer counts on either side, so
@@ -289,7 +288,7 @@ class Posterior:
         return found
 
 
-def posterior(products: NDArray[np.float64], seen: NoisyObservations, share: float, people: int) -> Posterior:
+def posterior(products: Floats, seen: NoisyObservations, share: float, people: int) -> Posterior:
     """Return the posterior of u from released numbers, X X', shape (m, m), the released s, in (0, 1), and n."""
     squares, directions = directions_of(products)
     spread, cross, r = share * (1 - share), directions.T @ seen.cross, len(squares)
@@ -337,26 +336,20 @@ def posterior(products: NDArray[np.float64], seen: NoisyObservations, share: flo
     )
 
 
-def _known(
-    gain: NDArray[np.float64], information: NDArray[np.float64], less: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _known(gain: Floats, information: Floats, less: Floats) -> Floats:
     """Return the reduction of U'u's covariance by the sums, X K S' M^-1 S K X', from `_structure`."""
-    known: NDArray[np.float64] = gain @ (information - information @ less @ information) @ gain.T
+    known: Floats = gain @ (information - information @ less @ information) @ gain.T
     return known
 
 
-def _alone(
-    cross: NDArray[np.float64], off: NDArray[np.float64], seen: NoisyObservations, spread: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _alone(cross: Floats, off: Floats, seen: NoisyObservations, spread: float) -> tuple[Floats, Floats]:
     """Return U'u0, shape (r,), and the covariance of its noise; `cross` is U'X S', and `spread` c s(1-s)."""
     solved, _ = _solved(spread * seen.gram, seen.noise, spread * cross.T)
     clouded = seen.noise[:, np.newaxis] * solved if seen.noise.ndim == 1 else seen.noise @ solved
     return off @ solved, solved.T @ clouded
 
 
-def _hidden(
-    unseen: NDArray[np.float64], directions: NDArray[np.float64], spread: float, people: int
-) -> NDArray[np.float64]:
+def _hidden(unseen: Floats, directions: Floats, spread: float, people: int) -> Floats:
     """Return the covariance of U'u from what may hide, given U'A U, U, s(1-s) and n."""
     squares, axes = np.linalg.eigh(unseen)
     correlation = HIDDEN / np.cbrt(max(len(squares), 1))
@@ -367,19 +360,17 @@ def _hidden(
     unlike = np.where(of_each > UNLIKE * median, of_each - median, 0.0)
     more = spread * (HIDDEN**2 * people * unlike + CHANCES * of_each) + np.minimum(of_each, PERSON)
     times = np.sqrt(more / of_each)[:, np.newaxis] * directions
-    found: NDArray[np.float64] = leading @ leading.T + times.T @ of_models @ times
+    found: Floats = leading @ leading.T + times.T @ of_models @ times
     return found
 
 
-def _normalised(logs: list[float]) -> NDArray[np.float64]:
+def _normalised(logs: list[float]) -> Floats:
     weights = np.exp(np.array(logs) - max(logs))
-    normalised: NDArray[np.float64] = weights / weights.sum()
+    normalised: Floats = weights / weights.sum()
     return normalised
 
 
-def _solved(
-    gram: NDArray[np.float64], noise: NDArray[np.float64], columns: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
+def _solved(gram: Floats, noise: Floats, columns: Floats) -> tuple[Floats, float]:
     """Return D^-1 columns and log det D, where D = gram + noise is M at tau = 0; diagonal for disjoint sums."""
     from scipy.linalg import cho_factor, cho_solve  # loading it takes a while
 
@@ -392,7 +383,7 @@ def _solved(
     return cho_solve(factor, columns, check_finite=False), 2 * float(np.log(np.diag(factor[0])).sum())
 
 
-def _structure(information: NDArray[np.float64], strengths: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def _structure(information: Floats, strengths: Floats) -> tuple[Floats, float]:
     """Return L = w B^-1 w and log det B, from G = C D^-1 C'.
 
     M = D + C' W C with W = diag(strengths), so that by Woodbury's identity, with w the root of W, g = C D^-1 v and B =
@@ -411,22 +402,22 @@ def _structure(information: NDArray[np.float64], strengths: NDArray[np.float64])
     return less, 2 * float(np.log(np.diag(factor[0])).sum())
 
 
-def centred_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def centred_values(values: Floats) -> Floats:
     """Return X, the values less their means, shape (m, n): exactly 0 for a model with the same value for everybody."""
-    centred: NDArray[np.float64] = values - values.mean(axis=1, keepdims=True)
+    centred: Floats = values - values.mean(axis=1, keepdims=True)
     # A constant row has no gap except by rounding.
     centred[np.ptp(values, axis=1) == 0] = 0.0
     return centred
 
 
-def directions_of(products: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def directions_of(products: Floats) -> tuple[Floats, Floats]:
     """Return l, shape (r,), descending, and U, shape (m, r), of X X' = U diag(l) U', without rounding errors."""
     squares, directions = (found[..., ::-1] for found in np.linalg.eigh(products))
     kept = int(np.count_nonzero(squares > max(_DIRECTION_MIN * squares[0], 0.0)))
     return squares[:kept], directions[:, :kept]
 
 
-def structures(squares: NDArray[np.float64], models: int, share: float, people: int) -> list[tuple[float, float]]:
+def structures(squares: Floats, models: int, share: float, people: int) -> list[tuple[float, float]]:
     """Return q and tau of each of `STRUCTURES`, for `models` models, with l as from `directions_of`."""
     found = []
     for flatness, multiple in STRUCTURES:
@@ -452,9 +443,7 @@ def predicted_error(variances: Sequence[float], size_variance: float, people: in
     return sum(errors) / len(errors)
 
 
-def variances_told(
-    squares: NDArray[np.float64], factor: NDArray[np.float64], priors: Sequence[tuple[float, float]]
-) -> list[float]:
+def variances_told(squares: Floats, factor: Floats, priors: Sequence[tuple[float, float]]) -> list[float]:
     """Return, for each structure, the posterior variance at `SHARE` of all u together, from public numbers.
 
     K X' = U diag(kernel) U'X with kernel = 1 + tau l^(1-q). With F F' = C D^-1 C' and T = s(1-s) tau diag(l^-q),
@@ -477,7 +466,7 @@ def variances_told(
     return found
 
 
-def variances_with_noise(squares: NDArray[np.float64], models: int, noise: float, people: int) -> list[float]:
+def variances_with_noise(squares: Floats, models: int, noise: float, people: int) -> list[float]:
     """Return the mean posterior variance of u, each released with independent noise, for each of `STRUCTURES`.
 
     Given l as from `directions_of`, m, the variance of that noise, and n.

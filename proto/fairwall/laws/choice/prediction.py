@@ -40,6 +40,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.choice.low_rank import best_split
 from fairwall.laws.choice.posterior import SHARE
 from fairwall.laws.choice.public_batch import AskedBatch, Stratum
@@ -68,7 +69,7 @@ _SUMMED = 1.2
 """Margin of two cubes' half-widths: the combination of three noises predicts widths within this factor."""
 
 
-def half_widths(batch: AskedBatch, mechanism: str, epsilon: float, delta: float, shares: Shares) -> NDArray[np.float64]:
+def half_widths(batch: AskedBatch, mechanism: str, epsilon: float, delta: float, shares: Shares) -> Floats:
     """Return the expected half-widths of a guaranteed interval, shape (2, 2, 3).
 
     First axis: from the noise, at most 1; and cut off to the gaps that people of these values can have. Second: without
@@ -95,17 +96,17 @@ def half_widths(batch: AskedBatch, mechanism: str, epsilon: float, delta: float,
             widths = surely * np.sqrt(float(np.sqrt(squares).mean()) ** 2 + gaps**2 * squared) / apart
         fewest = np.maximum(sizes - _FARTHER * reach, shares.minimum_group).astype(np.intp)
         found.append([np.minimum(widths, 1.0), np.minimum(widths, _half_ranges(stratum, fewest))])
-    total: NDArray[np.float64] = np.mean(found, axis=0)
+    total: Floats = np.mean(found, axis=0)
     return total
 
 
-def _half_ranges(stratum: Stratum, sizes: NDArray[np.intp]) -> NDArray[np.float64]:
+def _half_ranges(stratum: Stratum, sizes: NDArray[np.intp]) -> Floats:
     """Return half the range of possible gaps of groups of some sizes, the mean over models."""
     sums, n = np.concatenate([[0.0], np.cumsum(stratum.ordered)]) * stratum.stands_for, stratum.people
     of_first, of_others = np.interp([sizes, n - sizes], stratum.stands_for * np.arange(len(sums)), sums)
     # Rounding could make this negative for constant values.
     between = np.maximum(sums[-1] - of_others - of_first, 0.0)
-    ranges: NDArray[np.float64] = between * (1 / sizes + 1 / (n - sizes)) / 2
+    ranges: Floats = between * (1 / sizes + 1 / (n - sizes)) / 2
     return ranges
 
 
@@ -128,7 +129,7 @@ def noise_on_sums(
     delta: float,
     size_of: Callable[[NoiseDistribution], float],
     models: int | None = None,
-) -> tuple[float, NDArray[np.float64]]:
+) -> tuple[float, Floats]:
     """Return the squared size of the noise on N0, and on each sum, shape (models,), including N0's part in it.
 
     `mechanism`: one that adds noise to N0 and to sums, separately or by cubes. `size_of`: the measure of a
@@ -303,7 +304,7 @@ class _Batches:
     """Simulated batches: signed gaps, shape (batches, models), the secret N0, and the public totals of each model."""
 
     n0: int
-    gaps: NDArray[np.float64]
+    gaps: Floats
     totals: Totals
 
 
@@ -318,11 +319,11 @@ class _World:
 
 _WORLDS = (_World(mean=0.5, variance=1 / 12, gap=0.0), _World(mean=0.25, variance=0.25 * 0.75, gap=0.1))
 
-_Answers = Callable[[_Batches, np.random.Generator], NDArray[np.float64]]
+_Answers = Callable[[_Batches, np.random.Generator], Floats]
 """Function that simulates a mechanism's answers about signed gaps, before the metric's sign and range."""
 
 
-def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> Iterator[NDArray[np.float64]]:
+def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> Iterator[Floats]:
     """Yield medians, means, root mean squares and 95% quantiles of clamped answers' errors, shape (shares, worlds)."""
     absolute = find_metric(plan.metric).absolute
     low, high = metric_range("abs_sp" if absolute else "sp")
@@ -375,7 +376,7 @@ def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
 def _added(plan: _Plan, public: MechanismLaw, proxy: str) -> _Answers:
     absolute = find_metric(plan.metric).absolute
 
-    def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
+    def answers(batches: _Batches, generator: np.random.Generator) -> Floats:
         secret = np.abs(batches.gaps) if absolute else batches.gaps
         n0, n1 = batches.n0, plan.n - batches.n0
         noise = public.error(NoiseInputs(proxy, n0, n1, plan.queries, plan.epsilon, plan.delta, shares=plan.shares))
@@ -391,7 +392,7 @@ def _counted(plan: _Plan, scales: CountScales, shrinks: bool, *, gaussian: bool)
         (Gaussian(scales.size), Gaussian(scales.sums)) if gaussian else (Laplace(scales.size), Laplace(scales.sums))
     )
 
-    def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
+    def answers(batches: _Batches, generator: np.random.Generator) -> Floats:
         n0, total, queries = batches.n0, batches.totals.total, batches.gaps.shape[1]
         drawn = [(laws[0].sample(generator, 1), laws[1].sample(generator, queries)) for _ in batches.gaps]
         size = np.clip(np.rint(n0 + np.array([of_size for of_size, _ in drawn])), fewest, n - fewest)
@@ -404,7 +405,7 @@ def _counted(plan: _Plan, scales: CountScales, shrinks: bool, *, gaussian: bool)
             centred = by_chance + moved
         # Possible sums of 0/1 predictions.
         sum0 = np.clip(centred + size / 2, np.maximum(0.0, total - (n - size)), np.minimum(total, size))
-        gap: NDArray[np.float64] = (total - sum0) / (n - size) - sum0 / size
+        gap: Floats = (total - sum0) / (n - size) - sum0 / size
         return np.abs(gap) if absolute else gap
 
     return answers
@@ -413,7 +414,7 @@ def _counted(plan: _Plan, scales: CountScales, shrinks: bool, *, gaussian: bool)
 def _responded(plan: _Plan) -> _Answers:
     n, absolute, probability = plan.n, find_metric(plan.metric).absolute, turning_probability(plan.epsilon)
 
-    def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
+    def answers(batches: _Batches, generator: np.random.Generator) -> Floats:
         n0, total, (gaps,) = batches.n0, batches.totals.total, batches.gaps
         mean0 = total / n - gaps * (n - n0) / n
         noisy_size, noisy = noisy_sums(

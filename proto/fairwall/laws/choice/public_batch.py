@@ -16,6 +16,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes, Floats
 from fairwall.laws.choice.cell_partition import Cuts, cut, enlarged, least_among, part_of
 from fairwall.laws.metrics.metric import find_metric
 from fairwall.laws.metrics.values import AT_ONCE, Values, possible_sums, sums_over, sums_within, values_of
@@ -43,7 +44,7 @@ class Stratum:
 
     label: int | None
     parts: tuple[int, ...]
-    members: NDArray[np.bool_]
+    members: Bools
     values: tuple[Values, ...]
     stands_for: float = 1.0
 
@@ -61,19 +62,19 @@ class Stratum:
     def _inside(self) -> NDArray[np.intp] | slice:
         return slice(None) if self.members.all() else np.flatnonzero(self.members)
 
-    def pieces(self) -> Iterator[NDArray[np.float64]]:
+    def pieces(self) -> Iterator[Floats]:
         """Yield the members' values some rows at a time, shape (r, people)."""
         for values in self.values:
             yield from values.pieces(self._inside)
 
-    def blocks(self) -> Iterator[tuple[NDArray[np.intp] | slice, NDArray[np.float64]]]:
+    def blocks(self) -> Iterator[tuple[NDArray[np.intp] | slice, Floats]]:
         """Yield some members at a time, by position, and all their values, shape (k, b)."""
         for some in _in_blocks(int(np.count_nonzero(self.members)), self.rows):
             people = some if isinstance(self._inside, slice) else self._inside[some]
             yield people, np.concatenate([values.of(slice(None), people) for values in self.values])
 
     @cached_property
-    def inside(self) -> NDArray[np.float64]:
+    def inside(self) -> Floats:
         """The members' values, shape (k, people): only for few members, who fit into memory."""
         return np.concatenate(list(self.pieces()))
 
@@ -83,7 +84,7 @@ class Stratum:
         return all(values.decided for values in self.values)
 
     @cached_property
-    def _told(self) -> NDArray[np.float64]:
+    def _told(self) -> Floats:
         """Means, minima and maxima of each row."""
         if self.by_sums:
             members = np.count_nonzero(self.members)
@@ -92,21 +93,21 @@ class Stratum:
         return np.concatenate(list(pieces), axis=1)
 
     @property
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> Floats:
         """The means of the members' values, shape (k,)."""
         return np.asarray(self._told[0])
 
     @cached_property
-    def variances(self) -> NDArray[np.float64]:
+    def variances(self) -> Floats:
         """The mean squares around the means, shape (k,)."""
         return np.concatenate([piece.var(axis=1) for piece in self.pieces()])
 
     @cached_property
-    def totals(self) -> NDArray[np.float64]:
+    def totals(self) -> Floats:
         """Sums of the members' values, in the protocol's order of addition, shape (k,)."""
         return np.concatenate([sums_over(self.members, values) for values in self.values])
 
-    def possible_sums(self, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def possible_sums(self, first: int, last: int) -> tuple[Floats, Floats]:
         """Return the ends of the sums over `first` to `last` members: `fairwall.laws.metrics.values.possible_sums`."""
         if not self.by_sums:
             return possible_sums(self.pieces(), first, last)
@@ -127,24 +128,24 @@ class Stratum:
         return told_apart(least, most, signs, keys, step)
 
     @cached_property
-    def ordered(self) -> NDArray[np.float64]:
+    def ordered(self) -> Floats:
         """The mean over rows of the members' values in ascending order, shape (people,)."""
-        ordered: NDArray[np.float64] = np.sort(self.inside, axis=1).mean(axis=0)
+        ordered: Floats = np.sort(self.inside, axis=1).mean(axis=0)
         return ordered
 
-    def centre(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def centre(self, values: Floats) -> Floats:
         """Return some members' values less the means, shape (k, b); exactly 0 in a row that is the same for everybody.
 
         Scaled by the root of `stands_for`, so that sums of squares are the whole population's.
         """
         means, least, most = self._told
-        centred: NDArray[np.float64] = values - means[:, np.newaxis]
+        centred: Floats = values - means[:, np.newaxis]
         # A constant row has no gap except by rounding.
         centred[least == most] = 0.0
         return centred if self.stands_for == 1 else centred * math.sqrt(self.stands_for)
 
     @cached_property
-    def gram(self) -> NDArray[np.float64]:
+    def gram(self) -> Floats:
         """X X' of the centred values X, shape (k, k)."""
         total = np.zeros((self.rows, self.rows))
         for _, values in self.blocks():
@@ -186,7 +187,7 @@ class AskedBatch:
 
     metric: str
     predictions: NDArray[Any]
-    labels: NDArray[np.uint8]
+    labels: Bytes
     metrics: tuple[str, ...]
     stands_for: float = 1.0
     drawn: NDArray[np.intp] | None = None
@@ -235,11 +236,11 @@ class AskedBatch:
             found.append(Stratum(label, parts, members, of_parts, stands_for))
         return tuple(found)
 
-    def of(self, people: NDArray[np.intp]) -> NDArray[np.float64]:
+    def of(self, people: NDArray[np.intp]) -> Floats:
         """Return the predictions about some people, shape (m, b)."""
         return Values(self.predictions).of(slice(None), people)
 
-    def blocks(self, people: NDArray[np.intp]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    def blocks(self, people: NDArray[np.intp]) -> Iterator[tuple[slice, Floats]]:
         """Yield slices of `people` and the predictions about each slice, shape (m, b)."""
         return ((some, self.of(people[some])) for some in _in_blocks(len(people), self.queries))
 

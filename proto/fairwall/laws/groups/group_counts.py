@@ -33,6 +33,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Floats, Ints
+
 SUM_STEP = 2.0**-16
 """Step to which scores are rounded before they are summed."""
 
@@ -69,11 +71,11 @@ def noise_rate(epsilon: float, distance: float = 2.0) -> float:
     return math.ldexp(math.ceil(fraction * 2**_RATE_BITS) - 2, exponent - _RATE_BITS)
 
 
-def balanced(generator: np.random.Generator, rate: float, rows: int, groups: int) -> NDArray[np.int64]:
+def balanced(generator: np.random.Generator, rate: float, rows: int, groups: int) -> Ints:
     """Simulate noise that sums up to 0, shape (rows, groups): for readers of a release, not for making one."""
     if math.isinf(rate) or groups == 1:
         return np.zeros((rows, groups), np.int64)
-    drawn = list[NDArray[np.int64]]()
+    drawn = list[Ints]()
     missing, kept = rows, 1.0
     while missing > 0:
         size = (int(1.2 * missing / kept) + 16, groups - 1)
@@ -106,7 +108,7 @@ def noise_variance(rate: float, groups: int) -> float:
     return float((values.astype(np.float64) ** 2 * law).sum())
 
 
-def marginal(rate: float, groups: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def marginal(rate: float, groups: int) -> tuple[Ints, Floats]:
     """Return the distribution of one number of noise that sums up to 0.
 
     Given the sum, z_1 has the distribution e^(-rate |z_1|) times that of the others' sum at -z_1, a convolution. An
@@ -123,7 +125,7 @@ def marginal(rate: float, groups: int) -> tuple[NDArray[np.int64], NDArray[np.fl
     return values, law / law.sum()
 
 
-def strata_of(indicators: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+def strata_of(indicators: Bools) -> tuple[Bools, NDArray[np.intp]]:
     """Return strata of people with the same answers to yes-or-no questions: `indicators` of shape (questions, people).
 
     The results are each stratum's answers, shape (strata, questions), and each person's stratum, shape (people,).

@@ -25,6 +25,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Floats, Ints
 from fairwall.laws.groups.group_counts import SUM_STEP, balanced
 from fairwall.laws.noise.quantiles import LEVEL
 from fairwall.laws.noise.row_noise import Ball
@@ -61,27 +62,27 @@ class Share:
     rounding : the largest error of a rate from rounding scores before they are added.
     """
 
-    top: NDArray[np.float64]
-    bottom: NDArray[np.float64]
-    top_noise: NDArray[np.float64]
-    bottom_noise: NDArray[np.float64]
+    top: Floats
+    bottom: Floats
+    top_noise: Floats
+    bottom_noise: Floats
     everybody: float
-    merged: NDArray[np.int64]
+    merged: Ints
     own_laws: bool = False
     rounding: float = 0.0
 
     @cached_property
-    def estimate(self) -> NDArray[np.float64]:
+    def estimate(self) -> Floats:
         """The rate of each group, cut off at 0 and 1; NaN if all groups are empty."""
         rates = _ratio(self.top, self.bottom, self.everybody)
         return rates if self.bottom.sum() > 0 else np.full_like(rates, math.nan)
 
     @cached_property
-    def draws(self) -> NDArray[np.float64]:
+    def draws(self) -> Floats:
         """Simulated exact rates, shape (draws, groups)."""
         return _ratio(self.top - self.top_noise, self.bottom - self.bottom_noise, self.everybody)
 
-    def interval(self, missed: float = 1 - LEVEL) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def interval(self, missed: float = 1 - LEVEL) -> tuple[Floats, Floats]:
         """Return the ends of Fieller's interval for each group, in [0, 1]; `missed` is its error probability."""
         low, high = np.empty_like(self.top), np.empty_like(self.top)
         points = np.linspace(0.0, 1.0, _POINTS)
@@ -106,7 +107,7 @@ class Share:
                 low[group], high[group] = max(found.min() - step, 0.0), min(found.max() + step, 1.0)
         return _beside(np.isnan(self.estimate), low), _beside(np.isnan(self.estimate), high)
 
-    def apart(self, group: int) -> NDArray[np.float64]:
+    def apart(self, group: int) -> Floats:
         """Return the negated correlation of each group's error in its rate with that of `group`."""
         if not self.own_laws:
             return _apart(self.merged, group)
@@ -122,7 +123,7 @@ def spelled(value: float, form: str = ".3f") -> str:
     return UNDEFINED if math.isnan(value) else format(value, form)
 
 
-def _beside(is_undefined: NDArray[np.bool_] | bool, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _beside(is_undefined: Bools | bool, values: Floats) -> Floats:
     """Return the values, with NaN where they are certainly undefined."""
     return np.where(is_undefined, math.nan, values)
 
@@ -142,7 +143,7 @@ def merged_share(share: Share, groups: NDArray[np.intp], count: int) -> Share:
     )
 
 
-def _joining(groups: NDArray[np.intp], count: int) -> NDArray[np.float64]:
+def _joining(groups: NDArray[np.intp], count: int) -> Floats:
     into = np.zeros((len(groups), count))
     into[np.arange(len(groups)), groups] = 1
     return into
@@ -155,10 +156,10 @@ class NoisyTable:
     Rows sum up to the public totals.
     """
 
-    counts: NDArray[np.float64]
+    counts: Floats
     rate: float
 
-    def share(self, base: NDArray[np.bool_], hits: NDArray[np.bool_]) -> Share:
+    def share(self, base: Bools, hits: Bools) -> Share:
         """Return the share of people in the strata `hits` among those in `base`; masks of shape (strata,)."""
         groups = self.counts.shape[1]
         top_noise, rest_noise = noise_of_sums(self.rate, groups, (int(hits.sum()), int((base & ~hits).sum())))
@@ -166,7 +167,7 @@ class NoisyTable:
         everybody = top.sum() / bottom.sum() if bottom.sum() and not math.isinf(self.rate) else math.nan
         return Share(top, bottom, top_noise, top_noise + rest_noise, everybody, np.ones(groups, np.int64))
 
-    def mean(self, sums: NDArray[np.float64], rate: float, people: int, total: float) -> Share:
+    def mean(self, sums: Floats, rate: float, people: int, total: float) -> Share:
         """Return the mean score of each group, from the number of people and their scores' total.
 
         Sums, shape (groups,), are of each score less 1/2, as released; the rate is that of their noise, for one
@@ -197,16 +198,16 @@ class NoisyRows:
     measure: its top is the offset times the people's row plus the slope times this row.
     """
 
-    counts: NDArray[np.float64]
+    counts: Floats
     ball: Ball
-    looked: NDArray[np.bool_]
+    looked: Bools
     row: NDArray[np.intp]
-    offset: NDArray[np.float64]
-    slope: NDArray[np.float64]
+    offset: Floats
+    slope: Floats
 
-    def top(self, measure: int, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def top(self, measure: int, numbers: Floats) -> Floats:
         """Return a measure's top from two rows, the people's and its own, shape (2, ...)."""
-        top: NDArray[np.float64] = self.offset[measure] * numbers[0] + self.slope[measure] * numbers[1]
+        top: Floats = self.offset[measure] * numbers[0] + self.slope[measure] * numbers[1]
         return top
 
 
@@ -233,14 +234,14 @@ def share_of_rows(parts: Sequence[NoisyRows], measure: int) -> Share:
 
 
 @lru_cache(maxsize=32)
-def _noise_of_ball(ball: Ball, reach: int, place: int) -> NDArray[np.float64]:
+def _noise_of_ball(ball: Ball, reach: int, place: int) -> Floats:
     """Simulate the noise of people and of a row of this reach, shape (2, draws, groups), with a seed for each place."""
     return ball.simulated(np.random.default_rng(place), _DRAWS, reach).astype(np.float64)
 
 
 def sizes(
     released: Sequence[NoisyTable] | Sequence[NoisyRows], groups: NDArray[np.intp], count: int
-) -> tuple[NDArray[np.float64], ...]:
+) -> tuple[Floats, ...]:
     """Return the number of people in each group, joined as by `merged_share`, from all tables or rows of one request.
 
     The estimate and both ends of its interval at `LEVEL`, each shape (count,): whole numbers, at least 0.
@@ -254,9 +255,7 @@ def sizes(
     return np.clip(np.rint(found), 0.0, people), low, np.maximum(high, 0.0)
 
 
-def _sizes(
-    released: Sequence[NoisyTable] | Sequence[NoisyRows], groups: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _sizes(released: Sequence[NoisyTable] | Sequence[NoisyRows], groups: int) -> tuple[Floats, Floats]:
     """Return the number of people in each group, and its simulated noise, shape (draws, groups)."""
     rows = [each for each in released if isinstance(each, NoisyRows)]
     if rows:  # parts are disjoint sets of people
@@ -279,16 +278,16 @@ class RateComparison:
     below_four_fifths : P(the exact ratio is below four fifths), shape (groups,).
     """
 
-    difference: NDArray[np.float64]
-    difference_low: NDArray[np.float64]
-    difference_high: NDArray[np.float64]
-    ratio: NDArray[np.float64]
-    ratio_low: NDArray[np.float64]
-    ratio_high: NDArray[np.float64]
-    below_four_fifths: NDArray[np.float64]
+    difference: Floats
+    difference_low: Floats
+    difference_high: Floats
+    ratio: Floats
+    ratio_low: Floats
+    ratio_high: Floats
+    below_four_fifths: Floats
 
 
-def compared(share: Share, chosen: NDArray[np.bool_]) -> RateComparison:
+def compared(share: Share, chosen: Bools) -> RateComparison:
     """Return the chosen groups compared with the most favoured one of them; NaN for other groups."""
     chosen = chosen & ~np.isnan(share.estimate)
     if not chosen.any():
@@ -339,7 +338,7 @@ class WorstPair:
     below: float
 
 
-def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> WorstPair | None:
+def worst_pair(share: Share, chosen: Bools) -> WorstPair | None:
     """Return the largest rate of the chosen groups compared with the smallest; None for fewer than two groups."""
     among = np.flatnonzero(chosen & ~np.isnan(share.estimate))
     if len(among) < 2:
@@ -372,7 +371,7 @@ def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> WorstPair | None:
     )
 
 
-def p_values(share: Share) -> NDArray[np.float64]:
+def p_values(share: Share) -> Floats:
     """Return the p-value of each group's rate against everybody else's: the chance of such a distance without a gap.
 
     For exact counts it is the test of two standard deviations (two proportions, pooled), or Fisher's exact test where
@@ -395,7 +394,7 @@ def p_values(share: Share) -> NDArray[np.float64]:
     return _beside(np.isnan(share.estimate), usual)
 
 
-def noise_of_sums(rate: float, groups: int, strata: Sequence[int]) -> list[NDArray[np.float64]]:
+def noise_of_sums(rate: float, groups: int, strata: Sequence[int]) -> list[Floats]:
     """Simulate the noise of sums over disjoint sets of strata, of these sizes: shape (draws, groups) each."""
     if math.isinf(rate) or not sum(strata):
         return [np.zeros((1, groups))] * len(strata)
@@ -408,12 +407,12 @@ def noise_of_sums(rate: float, groups: int, strata: Sequence[int]) -> list[NDArr
 
 
 @lru_cache(maxsize=8)
-def _simulated(rate: float, strata: int, groups: int) -> NDArray[np.int64]:
+def _simulated(rate: float, strata: int, groups: int) -> Ints:
     # The simulation is public and the same each time: a report does not change when it is made again.
     return balanced(np.random.default_rng(0), rate, _DRAWS * strata, groups).reshape(_DRAWS, strata, groups)
 
 
-def _tested(top: NDArray[np.float64], bottom: NDArray[np.float64], hits: float, people: float) -> NDArray[np.float64]:
+def _tested(top: Floats, bottom: Floats, hits: float, people: float) -> Floats:
     from scipy.special import erfc
     from scipy.stats import fisher_exact
 
@@ -422,7 +421,7 @@ def _tested(top: NDArray[np.float64], bottom: NDArray[np.float64], hits: float, 
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(pooled * (1 - pooled) * (1 / bottom + 1 / others))
         distance = np.abs(top / bottom - (hits - top) / others) / error
-        usual: NDArray[np.float64] = np.asarray(erfc(distance / math.sqrt(2)))
+        usual: Floats = np.asarray(erfc(distance / math.sqrt(2)))
     smallest = np.minimum(bottom, others) * min(pooled, 1 - pooled)
     few = (smallest <= _PEOPLE_MAX) & (bottom > 0) & (others > 0)
     tables = list(zip(top[few].tolist(), bottom[few].tolist(), strict=True))
@@ -435,35 +434,29 @@ def _tested(top: NDArray[np.float64], bottom: NDArray[np.float64], hits: float, 
     return usual
 
 
-def _ratio(top: NDArray[np.float64], bottom: NDArray[np.float64], everybody: float) -> NDArray[np.float64]:
+def _ratio(top: Floats, bottom: Floats, everybody: float) -> Floats:
     """Return rates after cutting negative hits and negative others off at 0."""
     hits, others = np.maximum(top, 0.0), np.maximum(bottom - top, 0.0)
     people = hits + others
     return np.where(people > 0, hits / np.where(people > 0, people, 1.0), everybody)
 
 
-def _apart(merged: NDArray[np.int64], group: int) -> NDArray[np.float64]:
+def _apart(merged: Ints, group: int) -> Floats:
     """Return the negated correlation of each group's noise with that of `group`.
 
     Of k alike numbers that sum up to 0, sums of a and of b of them have -sqrt(a b / ((k - a) (k - b))).
     """
     own, k = merged[group], merged.sum()
-    apart: NDArray[np.float64] = np.minimum(np.sqrt(merged * own / np.maximum((k - merged) * (k - own), 1)), 1.0)
+    apart: Floats = np.minimum(np.sqrt(merged * own / np.maximum((k - merged) * (k - own), 1)), 1.0)
     return apart
 
 
-def _reach(one: float, other: NDArray[np.float64], anticorrelation: NDArray[np.float64]) -> NDArray[np.float64]:
+def _reach(one: float, other: Floats, anticorrelation: Floats) -> Floats:
     """Return the distance of a difference's end from its estimate, from the two rates' distances."""
     return np.sqrt(one**2 + other**2 + 2 * anticorrelation * one * other)
 
 
-def _ratio_end(
-    rates: NDArray[np.float64],
-    largest: float,
-    end: NDArray[np.float64],
-    other_end: float,
-    anticorrelation: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _ratio_end(rates: Floats, largest: float, end: Floats, other_end: float, anticorrelation: Floats) -> Floats:
     """Return one end of the interval of a ratio of two rates, from the rates' farthest ends (Donner and Zou)."""
     is_lower = other_end >= largest
     slack = other_end * (2 * largest - other_end)
@@ -475,12 +468,12 @@ def _ratio_end(
         return np.where(slack > 0, found, end / other_end if other_end else (0.0 if is_lower else math.inf))
 
 
-def reach_of(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+def reach_of(errors: Floats) -> Floats:
     """Return the `LEVEL` quantile of each column's absolute values, for shape (draws, groups)."""
     return np.array([_quantile(np.abs(column), LEVEL) for column in errors.T])
 
 
-def _quantile(values: NDArray[np.float64], level: float) -> float:
+def _quantile(values: Floats, level: float) -> float:
     """Return a bound that holds for at least this share of all draws, with allowance for simulation error."""
     size = values.size
     safe = min(level + 3 * math.sqrt(level * (1 - level) / size), 1 - 1 / size)

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Floats, Ints
 from fairwall.laws.groups.group_counts import balanced
 from fairwall.laws.groups.group_tables import NoisyRows, NoisyTable, Share, _joining, _quantile
 from fairwall.laws.noise.quantiles import LEVEL
@@ -46,9 +47,9 @@ class MeasureCounts:
     zeros where there is none. `merged`: as of `Share`, shape (groups,).
     """
 
-    released: NDArray[np.float64]
-    noise: NDArray[np.float64]
-    merged: NDArray[np.int64]
+    released: Floats
+    noise: Floats
+    merged: Ints
 
     def joined(self, groups: NDArray[np.intp], count: int) -> MeasureCounts:
         """Join groups, as `fairwall.laws.groups.group_tables.merged_share` does."""
@@ -67,17 +68,17 @@ class MeasureCounts:
         return Share(self.released[top], bottom, self.noise[top], noise, everybody, self.merged)
 
     @property
-    def estimate(self) -> NDArray[np.float64]:
+    def estimate(self) -> Floats:
         """The counts, cut off at 0."""
         return np.maximum(self.released, 0.0)
 
     @property
-    def draws(self) -> NDArray[np.float64]:
+    def draws(self) -> Floats:
         """Simulated exact counts, shape (rows, draws, groups)."""
         return np.maximum(self.released[:, np.newaxis] - self.noise, 0.0)
 
 
-def counts_of_tables(tables: Sequence[tuple[NoisyTable, NDArray[np.float64]]]) -> MeasureCounts:
+def counts_of_tables(tables: Sequence[tuple[NoisyTable, Floats]]) -> MeasureCounts:
     """Return weighted sums of each table's strata; the weights beside it have the shape (its rows, strata)."""
     groups = tables[0][0].counts.shape[1]
     noise = [
@@ -97,7 +98,7 @@ def counts_of_rows(parts: Sequence[NoisyRows], measures: Sequence[int]) -> Measu
     return MeasureCounts(np.asarray(released), np.asarray(noise), np.ones(parts[0].counts.shape[1], np.int64))
 
 
-def _told(part: NoisyRows, measures: list[int], place: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _told(part: NoisyRows, measures: list[int], place: int) -> tuple[Floats, Floats]:
     """Return one part's counts for `counts_of_rows`, and their noise, which measures of one row share."""
     rows = part.row[measures]
     distinct = np.unique(rows[rows > 0])
@@ -105,7 +106,7 @@ def _told(part: NoisyRows, measures: list[int], place: int) -> tuple[NDArray[np.
     drawn = part.ball.simulated(np.random.default_rng(place), _DRAWS, *reaches).astype(np.float64)
     own = np.where(rows > 0, 1 + np.searchsorted(distinct, rows), 0)
 
-    def of(people: NDArray[np.float64], counted: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of(people: Floats, counted: Floats) -> Floats:
         column = (-1, *(1,) * people.ndim)
         looked, offset, slope = (
             each[measures].astype(np.float64).reshape(column) for each in (part.looked, part.offset, part.slope)
@@ -117,7 +118,7 @@ def _told(part: NoisyRows, measures: list[int], place: int) -> tuple[NDArray[np.
 
 
 @lru_cache(maxsize=2)
-def _noise_of_strata(place: int, rate: float, strata: int, groups: int) -> NDArray[np.float64]:
+def _noise_of_strata(place: int, rate: float, strata: int, groups: int) -> Floats:
     """Simulate the noise of each stratum of a table, shape (strata, draws, groups), the same each time."""
     draws = 1 if math.isinf(rate) else min(max(_NUMBERS // (strata * groups), 500), _DRAWS)
     noise = balanced(np.random.default_rng(place), rate, strata * draws, groups)
@@ -132,9 +133,9 @@ class GroupEstimate:
     they span all possible values.
     """
 
-    value: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    value: Floats
+    low: Floats
+    high: Floats
 
 
 def balanced_accuracy(counts: MeasureCounts) -> GroupEstimate:
@@ -143,7 +144,7 @@ def balanced_accuracy(counts: MeasureCounts) -> GroupEstimate:
     The four rows of `counts`: people with the label 1, selected ones among them, and the same for the label 0.
     """
 
-    def of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of(rows: Floats) -> Floats:
         positives, hits, negatives, alarms = rows
         return (np.minimum(_over(hits, positives), 1.0) + 1 - np.minimum(_over(alarms, negatives), 1.0)) / 2
 
@@ -169,7 +170,7 @@ def common_odds_ratio(counts: MeasureCounts, reference: int) -> GroupEstimate:
     that all are compared with, itself included, which has 1.
     """
 
-    def of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of(rows: Floats) -> Floats:
         a, b = np.split(rows, 2)
         c, d = a[..., [reference]], b[..., [reference]]
         n = a + b + c + d
@@ -181,9 +182,7 @@ def common_odds_ratio(counts: MeasureCounts, reference: int) -> GroupEstimate:
     return _clipped(_interval(of(counts.estimate), of(counts.draws), both, clear & clear[reference]), 0.0, math.inf)
 
 
-def ratios_however_filled(
-    counts: MeasureCounts, may_be: NDArray[np.bool_], compared: NDArray[np.bool_]
-) -> tuple[GroupEstimate, GroupEstimate]:
+def ratios_however_filled(counts: MeasureCounts, may_be: Bools, compared: Bools) -> tuple[GroupEstimate, GroupEstimate]:
     """Return bounds on impact ratios over all assignments of people of unknown groups to known ones.
 
     With h hits and o others of a group, and h', o' of all others who may belong to it, its rate is from h / (h + o +
@@ -201,7 +200,7 @@ def ratios_however_filled(
     """
     elsewhere = (may_be & ~np.eye(len(may_be), dtype=np.bool_)).astype(np.float64)
 
-    def of(rows: NDArray[np.float64], *, smallest: bool) -> NDArray[np.float64]:
+    def of(rows: Floats, *, smallest: bool) -> Floats:
         (hits, others), (more_hits, more_others) = rows, rows @ elsewhere
         least = _over(hits, hits + others + more_others)
         most = _over(hits + more_hits, hits + more_hits + others)
@@ -238,19 +237,17 @@ def standardised_difference(share: Share, reference: int, deviation: float) -> G
     return _clipped(found, -1 / deviation, 1 / deviation)
 
 
-def _over(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.float64]:
+def _over(top: Floats, bottom: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(top / bottom)
 
 
-def _clear(released: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _clear(released: Floats, noise: Floats) -> Bools:
     """Return, for each group, whether all rows are well above their noise."""
     return np.asarray((released > CLEAR * noise.std(axis=1)).all(axis=0))
 
 
-def _interval(
-    value: NDArray[np.float64], drawn: NDArray[np.float64], norms: NDArray[np.float64], clear: NDArray[np.bool_]
-) -> GroupEstimate:
+def _interval(value: Floats, drawn: Floats, norms: Floats, clear: Bools) -> GroupEstimate:
     """Return the middle of the draws, shape (draws, groups), where counts are clear; else their ends in the ball."""
     if len(drawn) == 1:
         return GroupEstimate(value, value, value)

@@ -53,6 +53,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Floats, Ints
 from fairwall.laws.groups.group_counts import noise_rate
 from fairwall.laws.groups.group_tables import Share, merged_share, noise_of_sums, reach_of
 
@@ -77,23 +78,23 @@ def rate_of(epsilon: float) -> float:
     return noise_rate(epsilon, 2.0 * GRID**2)
 
 
-def rounded(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
+def rounded(probabilities: Floats) -> Ints:
     """Return probabilities, shape (people, groups), as whole multiples of 1 / `GRID`, each row summing to `GRID`.
 
     The largest remainders are rounded up; rows are not below 0 and sum to about 1.
     """
     parts = GRID * probabilities / probabilities.sum(axis=1, keepdims=True)
-    whole: NDArray[np.int64] = np.floor(parts).astype(np.int64)
+    whole: Ints = np.floor(parts).astype(np.int64)
     missing = GRID - whole.sum(axis=1, keepdims=True)
     order = np.argsort(whole - parts, axis=1, kind="stable")
     np.put_along_axis(whole, order, np.take_along_axis(whole, order, 1) + (np.arange(whole.shape[1]) < missing), 1)
     return whole
 
 
-def _margins(groups: int) -> NDArray[np.float64]:
+def _margins(groups: int) -> Floats:
     """Return the weight of each pair a <= b in a table's margin, in their order, shape (pairs, groups)."""
     first, second = np.triu_indices(groups)
-    found: NDArray[np.float64] = (np.eye(groups)[first] + np.eye(groups)[second]) / 2
+    found: Floats = (np.eye(groups)[first] + np.eye(groups)[second]) / 2
     return found
 
 
@@ -123,19 +124,19 @@ class Proxied:
         none = replace(noise, top_noise=0 * noise.top_noise[:1], bottom_noise=0 * noise.bottom_noise[:1])
         return Proxied(noise, {"noise": noise, "sampling": none, "proxy": none}, self.added)
 
-    def sizes(self) -> tuple[NDArray[np.float64], ...]:
+    def sizes(self) -> tuple[Floats, ...]:
         """Return the number of people in each group of the base, with interval: `group_tables.sizes`."""
         found, reach, people = self.share.bottom, reach_of(self.share.bottom_noise), self.share.bottom.sum()
         ends = np.ceil(found - reach), np.floor(found + reach)
         low, high = (np.clip(end, 0.0, people) for end in ends)
         return np.clip(np.rint(found), 0.0, people), low, high
 
-    def half_widths(self) -> dict[str, NDArray[np.float64]]:
+    def half_widths(self) -> dict[str, Floats]:
         """Return the 95% half-widths of a rate for each part of the error alone; shape (groups,) each."""
         rate, people = self.share.estimate, np.maximum(self.share.bottom, 1.0)
         return {name: reach_of(part.top_noise - rate * part.bottom_noise) / people for name, part in self.parts.items()}
 
-    def p_values(self, tested: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def p_values(self, tested: Bools) -> Floats:
         """Return the p-value of each group's rate by probabilities alone, under their assumption.
 
         Multiplied by the number of groups tested (Bonferroni), so that any is below 0.05 with at most 5%. NaN for other
@@ -151,9 +152,9 @@ class Proxied:
 class _Counted:
     """Counts of people of some strata, the golden sample's contribution, and draws of the parts of their error."""
 
-    count: NDArray[np.float64]
-    added: NDArray[np.float64]
-    errors: Mapping[str, NDArray[np.float64]]
+    count: Floats
+    added: Floats
+    errors: Mapping[str, Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +165,8 @@ class ProxyTable:
     group, of the probabilities, is the fastest. `groups`: of the attribute that is known by probabilities.
     """
 
-    others: NDArray[np.float64]
-    golden: NDArray[np.float64]
+    others: Floats
+    golden: Floats
     rate: float
     groups: int
 
@@ -179,7 +180,7 @@ class ProxyTable:
         """The number of people."""
         return sum(self._sizes)
 
-    def proxied(self, base: NDArray[np.bool_], hits: NDArray[np.bool_]) -> Proxied:
+    def proxied(self, base: Bools, hits: Bools) -> Proxied:
         """Return the share of people in the strata `hits` among those in `base`; masks of shape (strata,).
 
         Groups are those of the other attributes, and of this one the fastest.
@@ -199,13 +200,7 @@ class ProxyTable:
 
         return Proxied(share("count", *PARTS), {part: share("count", part) for part in PARTS}, share("added", "added"))
 
-    def _counted(
-        self,
-        side: NDArray[np.bool_],
-        noise_of_pairs: NDArray[np.float64],
-        noise_of_golden: NDArray[np.float64],
-        seed: int,
-    ) -> _Counted:
+    def _counted(self, side: Bools, noise_of_pairs: Floats, noise_of_golden: Floats, seed: int) -> _Counted:
         golden, others = self._sizes
         least, most = others / golden, (others + golden) / golden
         pairs, known = self.others[side].sum(axis=0), self.golden[side].sum(axis=0)
@@ -222,20 +217,20 @@ class ProxyTable:
             },
         )
 
-    def _expected(self, pairs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _expected(self, pairs: Floats) -> Floats:
         """Return the margins of tables of pairs, shape (..., other groups * groups)."""
         margins = pairs.reshape(*pairs.shape[:-1], -1, len(_margins(self.groups)))
-        found: NDArray[np.float64] = UNIT * (margins @ _margins(self.groups))
+        found: Floats = UNIT * (margins @ _margins(self.groups))
         return found.reshape(*pairs.shape[:-1], -1)
 
-    def _known(self, golden: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _known(self, golden: Floats) -> tuple[Floats, Floats]:
         """Return the golden sample's count of each group, and its excess over the probabilities' sums."""
         table = UNIT * golden.reshape(*golden.shape[:-1], -1, self.groups, self.groups)
         have, said = table.sum(axis=-1), table.sum(axis=-2)
         shape = (*golden.shape[:-1], -1)
         return have.reshape(shape), (have - said).reshape(shape)
 
-    def _drawn(self, pairs: NDArray[np.float64], known: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    def _drawn(self, pairs: Floats, known: Floats, seed: int) -> Floats:
         """Simulate normal numbers with the covariance of one person's residuals, shape (2, draws, groups)."""
         golden, others = self._sizes
         size, shape = self.groups, (-1, self.groups, self.groups)
@@ -257,10 +252,10 @@ class ProxyTable:
         lengths = np.sqrt(np.square(roots).sum(axis=2, keepdims=True))
         drawn = np.random.default_rng(seed).standard_normal((2, _DRAWS, len(roots), size))
         alone_normal = np.einsum("pdok,ogk->pdog", drawn, roots / np.maximum(lengths, 1e-12))
-        found_normal: NDArray[np.float64] = alone_normal * scale
+        found_normal: Floats = alone_normal * scale
         return found_normal.reshape(2, _DRAWS, -1)
 
 
-def _repeated(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+def _repeated(drawn: Floats) -> Floats:
     """Repeat the draws until there are `_DRAWS` of them."""
     return np.tile(drawn, (-(-_DRAWS // len(drawn)), 1))[:_DRAWS]

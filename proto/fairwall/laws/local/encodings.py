@@ -20,6 +20,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes, Floats
+
 Kind = Literal["subset", "bits", "numbers", "flips"]
 
 ENUMERATED_MAX = 12
@@ -41,16 +43,16 @@ class EncodingDistribution(Protocol):
     def inconsistent(self) -> float:
         """The probability that an encoding says none or several values; independent of the true value."""
 
-    def probabilities(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def probabilities(self) -> tuple[NDArray[Any], Floats]:
         """Return all possible outputs, shape (outputs, k), and P(output | value), same shape.
 
         Columns of the second sum to 1. ValueError if k is above `ENUMERATED_MAX`.
         """
 
-    def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
+    def log_likelihood(self, encoded: NDArray[Any]) -> Floats:
         """Return log P(encoded row | value), up to a constant for each row; both have the shape (n, k)."""
 
-    def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
+    def consistent(self, encoded: NDArray[Any]) -> Bools:
         """Return a mask of the rows that say exactly one value, shape (n,)."""
 
 
@@ -80,7 +82,7 @@ class Subsets:
         """See `EncodingDistribution.inconsistent`: 0 or 1, as all subsets have one size."""
         return float(self.size != 1)
 
-    def probabilities(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    def probabilities(self) -> tuple[Bytes, Floats]:
         """See `EncodingDistribution.probabilities`."""
         _require_small(self.k)
         chosen = np.array(list(itertools.combinations(range(self.k), self.size)))
@@ -90,11 +92,11 @@ class Subsets:
         outside = self.missing / math.comb(self.k - 1, self.size)
         return outputs, np.where(outputs == 1, inside, outside)
 
-    def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
+    def log_likelihood(self, encoded: NDArray[Any]) -> Floats:
         """See `EncodingDistribution.log_likelihood`."""
         return self.weight * encoded.astype(np.float64)
 
-    def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
+    def consistent(self, encoded: NDArray[Any]) -> Bools:
         """See `EncodingDistribution.consistent`."""
         return _one(encoded == 1)
 
@@ -128,7 +130,7 @@ class Bits:
         wrong = self.missing * (self.k - 1) * self.extra * none
         return max(1 - right - wrong, 0.0)
 
-    def probabilities(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    def probabilities(self) -> tuple[Bytes, Floats]:
         """See `EncodingDistribution.probabilities`."""
         _require_small(self.k)
         outputs = np.array(list(itertools.product((0, 1), repeat=self.k)), np.uint8)
@@ -136,11 +138,11 @@ class Bits:
         other = np.array([1 - self.extra, self.extra])
         return outputs, _products(outputs, own, other)
 
-    def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
+    def log_likelihood(self, encoded: NDArray[Any]) -> Floats:
         """See `EncodingDistribution.log_likelihood`."""
         return self.weight * encoded.astype(np.float64)
 
-    def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
+    def consistent(self, encoded: NDArray[Any]) -> Bools:
         """See `EncodingDistribution.consistent`."""
         return _one(encoded == 1)
 
@@ -168,7 +170,7 @@ class Numbers:
         """See `EncodingDistribution.inconsistent`, for the numbers above the threshold."""
         return self.bits.inconsistent
 
-    def probabilities(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def probabilities(self) -> tuple[Floats, Floats]:
         """Return the cells into which 0 and 1 cut the space of numbers, by one point each.
 
         Within an outer cell the ratio of two values' densities is constant, so that the cells show the whole privacy
@@ -180,16 +182,16 @@ class Numbers:
         around_0 = np.array([0.5, 0.5 - beyond, beyond])
         return np.array([-1.0, 0.5, 2.0])[cells], _products(cells, around_0[::-1], around_0)
 
-    def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
+    def log_likelihood(self, encoded: NDArray[Any]) -> Floats:
         """Return |z_v| - |z_v - 1| times epsilon/2, since the other values' densities cancel."""
-        likelihood: NDArray[np.float64] = (np.abs(encoded) - np.abs(encoded - 1.0)) * (self.epsilon / 2)
+        likelihood: Floats = (np.abs(encoded) - np.abs(encoded - 1.0)) * (self.epsilon / 2)
         return likelihood
 
-    def thresholded(self, encoded: NDArray[np.float64]) -> NDArray[np.uint8]:
+    def thresholded(self, encoded: Floats) -> Bytes:
         """Return the bits, shape (n, k)."""
         return (encoded > self.threshold).astype(np.uint8)
 
-    def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
+    def consistent(self, encoded: NDArray[Any]) -> Bools:
         """See `EncodingDistribution.consistent`: exactly one number above the threshold."""
         return _one(encoded > self.threshold)
 
@@ -203,26 +205,26 @@ class Flips:
     inconsistent: float = field(default=0.0, init=False)
     kind: Literal["flips"] = "flips"
 
-    def probabilities(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    def probabilities(self) -> tuple[Bytes, Floats]:
         """See `EncodingDistribution.probabilities`."""
         return np.eye(2, dtype=np.uint8), np.exp(self._logs)
 
-    def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
+    def log_likelihood(self, encoded: NDArray[Any]) -> Floats:
         """See `EncodingDistribution.log_likelihood`."""
         return self._logs[encoded[:, 1].astype(np.intp)]
 
-    def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
+    def consistent(self, encoded: NDArray[Any]) -> Bools:
         """See `EncodingDistribution.consistent`."""
         return _one(encoded == 1)
 
     @property
-    def _logs(self) -> NDArray[np.float64]:
+    def _logs(self) -> Floats:
         """Log P(released | true), a row for each released value."""
         zero, one = self.missing
         return np.array([[math.log1p(-zero), math.log(one)], [math.log(zero), math.log1p(-one)]])
 
 
-def enumerated_loss(probabilities: NDArray[np.float64]) -> float:
+def enumerated_loss(probabilities: Floats) -> float:
     """Return the privacy loss of fully listed outputs: the largest log-ratio of two columns of P(output | value).
 
     The table has the shape (outputs, k). Infinite if some value rules out an output that another allows.
@@ -238,14 +240,12 @@ def _logit(missing: float) -> float:
     return math.log1p(-missing) - math.log(missing)
 
 
-def _one(bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    one: NDArray[np.bool_] = np.count_nonzero(bits, axis=1) == 1
+def _one(bits: Bools) -> Bools:
+    one: Bools = np.count_nonzero(bits, axis=1) == 1
     return one
 
 
-def _products(
-    outputs: NDArray[Any], true_entry: NDArray[np.float64], other: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _products(outputs: NDArray[Any], true_entry: Floats, other: Floats) -> Floats:
     """Return the products of the entries' probabilities, of the true value's entry and of every other."""
     k = outputs.shape[1]
     columns = [np.where(np.arange(k) == value, true_entry[outputs], other[outputs]).prod(axis=1) for value in range(k)]

@@ -41,8 +41,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.metrics.metric import METRICS
 
 
@@ -65,7 +65,7 @@ class SparseVectorNoise:
     query_scale: float
     positives: int | None
 
-    def probability(self, gaps: NDArray[np.float64], answers: tuple[bool, ...]) -> float:
+    def probability(self, gaps: Floats, answers: tuple[bool, ...]) -> float:
         """Return the probability of the answers: all of them, or fewer if the last one is the last allowed yes.
 
         An integral over the threshold's noise, by Gauss and Legendre's rule on pieces between the integrand's kinks,
@@ -82,7 +82,7 @@ class SparseVectorNoise:
             density = density * self._answer_probability(self.threshold + rho - gap, yes)
         return float(np.sum(density * weights * (high - low) / 2))
 
-    def _answer_probability(self, missing: NDArray[np.float64], yes: bool) -> NDArray[np.float64]:
+    def _answer_probability(self, missing: Floats, yes: bool) -> Floats:
         """Return P(noise >= missing) for a yes, P(noise < missing) for a no."""
         missing = missing if yes else -missing
         if self.query_scale == 0:
@@ -107,12 +107,12 @@ def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon:
     )
 
 
-def permute_and_flip_exponents(scores: NDArray[np.float64], sensitivity: float, epsilon: float) -> NDArray[np.float64]:
+def permute_and_flip_exponents(scores: Floats, sensitivity: float, epsilon: float) -> Floats:
     """Return x for acceptance probabilities exp(-x): 0 for the best score, infinite for others if epsilon is infinite.
 
     Scores, shape (m,), are the better the higher, and move by at most the sensitivity between neighbours; with
     sensitivity 0, neighbours agree on every score.
     """
-    behind: NDArray[np.float64] = scores.max() - scores
+    behind: Floats = scores.max() - scores
     slope = epsilon / (2 * sensitivity) if sensitivity else math.inf
     return np.multiply(behind, slope, out=np.zeros_like(behind), where=behind > 0)

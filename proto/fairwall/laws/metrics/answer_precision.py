@@ -3,8 +3,8 @@
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.noise.distributions import Uniform
 
 Precision: TypeAlias = Literal["float64", "float32"] | int
@@ -17,7 +17,7 @@ DECIMALS = 2
 """Decimals that the mechanism `round` keeps."""
 
 
-def written_down(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
+def written_down(values: Floats, precision: Precision) -> Floats:
     """Return values as they are written down; NaN stays NaN, and 0 has no sign."""
     if precision == "float64":
         return values
@@ -32,7 +32,7 @@ def rounding_law(decimals: int) -> Uniform:
     return Uniform(0.5 * 10.0**-decimals)
 
 
-def spacing(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
+def spacing(values: Floats, precision: Precision) -> Floats:
     """Return the distance from each value to the next one that can be written down, in the values' shape."""
     if precision == "float64":
         return np.spacing(np.abs(values))

@@ -30,8 +30,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes, Floats
 from fairwall.errors import NotOneOf, UserError, did_you_mean
 from fairwall.plugins import Plugin, Registry
 
@@ -61,8 +61,8 @@ class MetricSums:
     n1, n0 : how many advantaged and disadvantaged people the stratum has; need not be whole where they are estimates.
     """
 
-    sum1: NDArray[np.float64]
-    sum0: NDArray[np.float64]
+    sum1: Floats
+    sum0: Floats
     n1: float
     n0: float
 
@@ -99,7 +99,7 @@ class Metric:
     binary: bool = False
     bounded: bool = True
     joined: Literal["max", "sum"] | None = None
-    formula: Callable[..., NDArray[np.float64]] | None = None
+    formula: Callable[..., Floats] | None = None
     also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -147,7 +147,7 @@ class Metric:
         """Whether labels are needed."""
         return any(part.label is not None or part.value != "prediction" for part in self.parts)
 
-    def of_gaps(self, gaps: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def of_gaps(self, gaps: Sequence[Floats]) -> Floats:
         """Return the metric from the gaps of means in its strata; MetricError for a metric with its own formula."""
         if self.formula is not None:
             raise MetricError(f"metric {self.name}: does not follow from gaps of means, as is asked for here")
@@ -158,7 +158,7 @@ class Metric:
         return np.abs(gap) if self.absolute else gap
 
 
-def predictive_parity(hits: MetricSums, positives: MetricSums) -> NDArray[np.float64]:
+def predictive_parity(hits: MetricSums, positives: MetricSums) -> Floats:
     """Return the PPV gap: P(y=1 | h=1, a=1) - P(y=1 | h=1, a=0).
 
     Fairlearn: the group difference of a MetricFrame of precision. 0 where a group has nobody with h = 1: refusing would
@@ -171,7 +171,7 @@ def predictive_parity(hits: MetricSums, positives: MetricSums) -> NDArray[np.flo
     return np.where(defined, precision1 - precision0, 0.0)
 
 
-def disparate_impact(predictions: MetricSums) -> NDArray[np.float64]:
+def disparate_impact(predictions: MetricSums) -> Floats:
     """Return DI: P(h=1 | a=0) / P(h=1 | a=1). Fairlearn: `demographic_parity_ratio`, the smaller of DI and 1/DI."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return (predictions.sum0 / predictions.n0) / (predictions.sum1 / predictions.n1)
@@ -191,7 +191,7 @@ def _checked(plugin: Plugin, metric: Metric) -> Metric:
     if formula is None:
         return metric
 
-    def checked(*sums: MetricSums) -> NDArray[np.float64]:
+    def checked(*sums: MetricSums) -> Floats:
         found = plugin.call(formula, *sums)
         plugin.require(
             isinstance(found, np.ndarray) and found.dtype == np.float64 and found.shape == sums[0].sum1.shape,
@@ -363,16 +363,16 @@ def find_metric(metric: str) -> Metric:
         raise ValueError(f"unknown metric {metric!r}, {listed}") from None
 
 
-def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
+def stratum(metric: str, labels: Bytes) -> Bools:
     """Return a metric's stratum as a mask, shape (n,), from the public labels; everybody for equalized odds."""
     return members_of(find_metric(metric).label, labels.shape, labels)
 
 
-def strata_of(metric: str, labels: NDArray[np.uint8]) -> list[NDArray[np.bool_]]:
+def strata_of(metric: str, labels: Bytes) -> list[Bools]:
     """Return the masks of a metric's one or two strata, shape (n,) each, from the public labels of that shape."""
     return [members_of(label, labels.shape, labels) for label in find_metric(metric).strata]
 
 
-def members_of(label: int | None, shape: tuple[int, ...], labels: NDArray[np.uint8] | None) -> NDArray[np.bool_]:
+def members_of(label: int | None, shape: tuple[int, ...], labels: Bytes | None) -> Bools:
     """Return the mask, shape (n,), of the people with a label, None for everybody, from the public labels."""
     return np.ones(shape, dtype=np.bool_) if label is None or labels is None else labels == label

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Labels = NDArray[np.uint8]
-Scores = NDArray[np.float64]
+from fairwall.arrays import Bytes, Floats
+
+Labels = Bytes
+Scores = Floats
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Bytes, Floats
 from fairwall.laws.metrics.metric import Value, find_metric, members_of
 from fairwall.rpc.memory import let_go, part
 
@@ -42,7 +43,7 @@ class Values:
 
     predictions: NDArray[Any]
     value: Value = "prediction"
-    labels: NDArray[np.uint8] | None = None
+    labels: Bytes | None = None
 
     def __len__(self) -> int:
         """Return the number of models."""
@@ -53,7 +54,7 @@ class Values:
         """Whether each number is 0 or 1, and can be counted."""
         return self.predictions.dtype == np.bool_
 
-    def decisions(self) -> Iterator[NDArray[np.bool_]]:
+    def decisions(self) -> Iterator[Bools]:
         """Yield everybody's decisions, shape (n,), one model after another."""
         for model in self.predictions:
             if self.value == "prediction" or self.labels is None:
@@ -62,7 +63,7 @@ class Values:
                 yield model & (self.labels == 1) if self.value == "hit" else model == (self.labels == 1)
             let_go(model)
 
-    def of(self, models: slice, people: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.float64]:
+    def of(self, models: slice, people: NDArray[np.intp] | slice = slice(None)) -> Floats:
         """Return the numbers of some people for some models: as float64, in C order."""
         numbers = np.ascontiguousarray(part(self.predictions, models, people), np.float64)
         if self.value == "prediction" or self.labels is None:
@@ -70,7 +71,7 @@ class Values:
         # Not 1 - |y - h|: for y = 1 that loses the last bits of a small h.
         return np.where(self.labels[people] == 1, numbers, 0.0 if self.value == "hit" else 1.0 - numbers)
 
-    def pieces(self, people: NDArray[np.intp] | slice = slice(None)) -> Iterator[NDArray[np.float64]]:
+    def pieces(self, people: NDArray[np.intp] | slice = slice(None)) -> Iterator[Floats]:
         """Yield the numbers of some people for some models at a time, at least one."""
         many = len(people) if not isinstance(people, slice) else self.predictions.shape[1]
         step = max(1, AT_ONCE // max(many, 1))
@@ -78,9 +79,7 @@ class Values:
             yield self.of(slice(first, first + step), people)
 
 
-def values_of(
-    metric: str, predictions: NDArray[Any], labels: NDArray[np.uint8] | None = None
-) -> Iterator[tuple[NDArray[np.bool_], Values]]:
+def values_of(metric: str, predictions: NDArray[Any], labels: Bytes | None = None) -> Iterator[tuple[Bools, Values]]:
     """Yield, for each of a metric's parts, the mask of the people it looks at, shape (n,), and their values.
 
     ValueError for an unknown metric, missing labels, or predictions that must be 0 or 1 and are not. Predictions and
@@ -106,15 +105,13 @@ def are_decisions(predictions: NDArray[Any]) -> bool:
     return True
 
 
-def part_values(
-    metric: str, predictions: NDArray[Any], labels: NDArray[np.uint8] | None = None
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
+def part_values(metric: str, predictions: NDArray[Any], labels: Bytes | None = None) -> Iterator[tuple[Bools, Floats]]:
     """Yield the results of `values_of` as numbers of everybody at once, shape (m, n)."""
     for members, values in values_of(metric, predictions, labels):
         yield members, values.of(slice(None))
 
 
-def sums_over(members: NDArray[np.bool_], values: NDArray[Any] | Values) -> NDArray[np.float64]:
+def sums_over(members: Bools, values: NDArray[Any] | Values) -> Floats:
     """Return the sum of each model's values over some people, in the order of addition that the protocol fixes.
 
     The order is numpy's pairwise sum over a model's members in their own order, laid out contiguously. The layout
@@ -140,7 +137,7 @@ def sums_over(members: NDArray[np.bool_], values: NDArray[Any] | Values) -> NDAr
     return total
 
 
-def _add_up(chosen: NDArray[np.intp], values: Values, first: int, last: int, total: NDArray[np.float64]) -> None:
+def _add_up(chosen: NDArray[np.intp], values: Values, first: int, last: int, total: Floats) -> None:
     """Write some models' sums over the chosen people into `total`."""
     # As many models at a time as fit the cache, in a reused buffer: all at once takes ten times as long.
     step = max(min(_TOGETHER // max(len(chosen), 1), last - first), 1)
@@ -158,9 +155,7 @@ def _add_up(chosen: NDArray[np.intp], values: Values, first: int, last: int, tot
         np.add.reduce(taken, axis=1, out=total[models])
 
 
-def possible_sums(
-    pieces: Iterable[NDArray[np.float64]], first: int, last: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def possible_sums(pieces: Iterable[Floats], first: int, last: int) -> tuple[Floats, Floats]:
     """Return each model's least and largest sum over k people, for k = first .. last, shape (m, last - first + 1) each.
 
     `pieces` hold some models each, shape (r, n); `first` is at least 1 and `last` below n. The order of addition may
@@ -172,12 +167,8 @@ def possible_sums(
 
 
 def sums_within(
-    totals: NDArray[np.float64],
-    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
-    people: int,
-    first: int,
-    last: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    totals: Floats, ends: tuple[Floats, Floats], people: int, first: int, last: int
+) -> tuple[Floats, Floats]:
     """Return bounds on `possible_sums`, exact for decisions, from totals and the ends of values, shape (m,) each."""
     some = np.arange(first, last + 1.0)
     total, least, most = (each[:, np.newaxis] for each in (totals, *ends))
@@ -187,9 +178,7 @@ def sums_within(
     )
 
 
-def _possible_sums(
-    values: NDArray[np.float64], first: int, last: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _possible_sums(values: Floats, first: int, last: int) -> tuple[Floats, Floats]:
     n = values.shape[1]
     if n <= _SORTED:
         ordered = np.sort(values, axis=1)
@@ -198,7 +187,7 @@ def _possible_sums(
         for start, end in ((first, last), (n - last, n - first)):
             ordered[:, start:end].sort(axis=1)
 
-    def sums(fewest: NDArray[np.float64], further: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sums(fewest: Floats, further: Floats) -> Floats:
         of_all = np.empty((len(values), last - first + 1))
         of_all[:, 0] = fewest.sum(axis=1)
         np.cumsum(further, axis=1, out=of_all[:, 1:])

@@ -32,6 +32,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.mechanisms.calibration import require_batch
 from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES, Shares
 from fairwall.laws.metrics.metric import find_metric
@@ -116,9 +117,7 @@ def tuned_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, share
     return Cauchy(float(_smooth(metric, n, tuning.beta, g, np.array(n0))) / tuning.alpha)
 
 
-def tuned_loss(
-    metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEFAULT_SHARES
-) -> NDArray[np.float64]:
+def tuned_loss(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEFAULT_SHARES) -> Floats:
     """Return the exact privacy losses between neighbouring counts, n0 = s and s-1 for s = g+1 .. n-g, shape (n-2g,).
 
     Every element is at most epsilon, and the largest is epsilon. For a metric with one part.
@@ -127,33 +126,33 @@ def tuned_loss(
     g = shares.minimum_group
     flips, scales = _flips(metric, n, g), _smooth(metric, n, tuning.beta, g, np.arange(g, n - g + 1)) / tuning.alpha
     half_distance = np.hypot(flips, scales[1:] - scales[:-1]) / (2 * np.sqrt(scales[1:] * scales[:-1]))
-    losses: NDArray[np.float64] = queries * 2 * np.arcsinh(half_distance)
+    losses: Floats = queries * 2 * np.arcsinh(half_distance)
     return losses
 
 
-def _flips(metric: str, n: int, g: int) -> NDArray[np.float64]:
+def _flips(metric: str, n: int, g: int) -> Floats:
     """Return the most that a flip moves the metric between s and s-1 people in a group, for s = g+1 .. n-g."""
     return _flip(metric, n, g, np.arange(g + 1, n - g + 1))
 
 
-def _flip(metric: str, n: int, g: int, s: NDArray[np.intp]) -> NDArray[np.float64]:
+def _flip(metric: str, n: int, g: int, s: NDArray[np.intp]) -> Floats:
     """Return the most that a flip moves the metric between s and s-1 people in a group."""
     # For scores it is proportional to 1/(s (n+1-s)), see `fairwall.laws.metrics.sensitivity`, so one value gives the
     # rest.
-    flip: NDArray[np.float64] = flip_sensitivity(metric, n, g + 1) * ((g + 1.0) * (n - g)) / (s * (n + 1.0 - s))
+    flip: Floats = flip_sensitivity(metric, n, g + 1) * ((g + 1.0) * (n - g)) / (s * (n + 1.0 - s))
     return flip
 
 
-def _smooth(metric: str, n: int, beta: float, g: int, n0: NDArray[np.intp]) -> NDArray[np.float64]:
+def _smooth(metric: str, n: int, beta: float, g: int, n0: NDArray[np.intp]) -> Floats:
     """Return the smooth sensitivity for some n0 in g .. n-g (`sensitivity.smooth_sensitivity`)."""
     # Flips until the smaller group (or, where that has g people, the larger one) leaves the worst flip.
     away = np.maximum(np.minimum(n0, n - n0) - g - 1, 0)
     most = _flip(metric, n, g, np.array(g + 1))
-    smooth: NDArray[np.float64] = np.maximum(_flip(metric, n, g, g + 1 + away), np.exp(-beta * away) * most)
+    smooth: Floats = np.maximum(_flip(metric, n, g, g + 1 + away), np.exp(-beta * away) * most)
     return smooth
 
 
-def _pairwise_alpha(flips: NDArray[np.float64], smooth: NDArray[np.float64], e: float) -> float:
+def _pairwise_alpha(flips: Floats, smooth: Floats, e: float) -> float:
     b = np.abs(np.log(smooth[1:] / smooth[:-1]))
     slack = 2 * np.sinh((e + b) / 2) * np.sinh((e - b) / 2)
     return math.sqrt(float(np.min(2 * smooth[1:] * smooth[:-1] * slack / flips**2)))

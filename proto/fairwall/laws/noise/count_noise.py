@@ -36,8 +36,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.mechanisms.calibration import require_batch
 
 _SPREADS = 16
@@ -91,13 +91,11 @@ class Totals:
     """Public totals, and mean squares around the mean, of each model's values over all n people, shape (k,)."""
 
     people: int
-    total: NDArray[np.float64]
-    variance: NDArray[np.float64]
+    total: Floats
+    variance: Floats
 
 
-def shrunk_sums(
-    centred: NDArray[np.float64], size: float, totals: Totals, scale: float, *, gaussian: bool
-) -> NDArray[np.float64]:
+def shrunk_sums(centred: Floats, size: float, totals: Totals, scale: float, *, gaussian: bool) -> Floats:
     """Return the mean of nu given the release, shape (k,): noisy sums moved towards independence of A and the values.
 
     `centred`: nu with noise, shape (k,). `size`: N0 as released, in 1 .. n-1. `scale`, `gaussian`: of the noise: its
@@ -110,9 +108,7 @@ def shrunk_sums(
     return by_chance + expected_sums(centred - by_chance, spread, size * (n - size) / n, scale, gaussian=gaussian)
 
 
-def expected_sums(
-    noisy: NDArray[np.float64], spread: NDArray[np.float64], widest: float, scale: float, *, gaussian: bool = False
-) -> NDArray[np.float64]:
+def expected_sums(noisy: Floats, spread: Floats, widest: float, scale: float, *, gaussian: bool = False) -> Floats:
     """Return the mean of each u given the noisy ones.
 
     `noisy`, `spread`: u with noise, and the standard deviation of each by chance alone, shape (k,). `widest`: the
@@ -127,13 +123,8 @@ def expected_sums(
 
 
 def expected_in_batches(
-    noisy: NDArray[np.float64],
-    spread: NDArray[np.float64],
-    widest: float | NDArray[np.float64],
-    scale: float,
-    *,
-    gaussian: bool = False,
-) -> NDArray[np.float64]:
+    noisy: Floats, spread: Floats, widest: float | Floats, scale: float, *, gaussian: bool = False
+) -> Floats:
     """Compute `expected_sums` for one batch or many: shape (..., k), `widest` (...), every spread above 0."""
     x, t = noisy, spread
     widen = np.maximum(2.0, widest / np.median(t, axis=-1))
@@ -145,29 +136,25 @@ def expected_in_batches(
     odds = np.log([x.shape[-1] + 1.0, *np.full(_SPREADS, 1 / _SPREADS)])
     log_weight = odds.reshape(-1, *[1] * (x.ndim - 1)) + log_density.sum(axis=-1)
     weight = np.exp(log_weight - log_weight.max(axis=0))
-    expected: NDArray[np.float64] = np.add.reduce(weight[..., None] * mean, axis=0) / weight.sum(axis=0)[..., None]
+    expected: Floats = np.add.reduce(weight[..., None] * mean, axis=0) / weight.sum(axis=0)[..., None]
     return expected
 
 
-def _laplace(
-    x: NDArray[np.float64], t: NDArray[np.float64], b: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _laplace(x: Floats, t: Floats, b: float) -> tuple[Floats, Floats]:
     near, far = _log_erfcx((t / b - np.abs(x) / t) / math.sqrt(2)), _log_erfcx((t / b + np.abs(x) / t) / math.sqrt(2))
     mean = np.sign(x) * t * t / b * np.tanh((near - far) / 2)
     # Noise below a ten-thousandth of the spread changes nothing, and the difference above would lose its digits.
     return -0.5 * (x / t) ** 2 + np.logaddexp(near, far), np.where(t > 1e4 * b, x, mean)
 
 
-def _log_erfcx(z: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_erfcx(z: Floats) -> Floats:
     from scipy.special import erfcx  # loading it takes most of a second
 
     # erfcx(z) = exp(z^2) erfc(z), where erfc is 2 to the last bit below -20.
-    log: NDArray[np.float64] = np.where(z < -20, z * z + math.log(2), np.log(erfcx(np.maximum(z, -20.0))))
+    log: Floats = np.where(z < -20, z * z + math.log(2), np.log(erfcx(np.maximum(z, -20.0))))
     return log
 
 
-def _normal(
-    x: NDArray[np.float64], t: NDArray[np.float64], sigma: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _normal(x: Floats, t: Floats, sigma: float) -> tuple[Floats, Floats]:
     variance = t * t + sigma * sigma
     return -0.5 * (np.log(variance) + x * x / variance), t * t / variance * x

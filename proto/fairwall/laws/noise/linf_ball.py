@@ -88,6 +88,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.mechanisms.calibration import require_batch
 from fairwall.laws.noise.count_noise import share_of_size
 from fairwall.laws.noise.distributions import Scaled
@@ -171,11 +172,11 @@ class Coordinates:
     step : h: a power of two, at most 1.
     """
 
-    centres: NDArray[np.float64]
-    halves: NDArray[np.float64]
+    centres: Floats
+    halves: Floats
     kept: NDArray[np.intp]
     place: NDArray[np.intp]
-    sign: NDArray[np.float64]
+    sign: Floats
     step: float
 
     @property
@@ -183,23 +184,23 @@ class Coordinates:
         """The number of coordinates: d."""
         return len(self.kept)
 
-    def sums(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sums(self, released: Floats) -> Floats:
         """Return each model's sum of v - c, shape (..., k), from the coordinates, shape (..., d)."""
         if not released.shape[-1]:
             return np.zeros((*released.shape[:-1], len(self.place)))
-        told: NDArray[np.float64] = self.halves * self.sign * released[..., self.place]
+        told: Floats = self.halves * self.sign * released[..., self.place]
         return told
 
-    def of_sums(self, people: float, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_sums(self, people: float, sums: Floats) -> Floats:
         """Return the coordinates' sums over people, shape (d,), from values' sums, shape (k,); exact for decisions."""
-        told: NDArray[np.float64] = (self.sign * (sums - self.centres * people))[self.kept] / self.halves[self.kept]
+        told: Floats = (self.sign * (sums - self.centres * people))[self.kept] / self.halves[self.kept]
         return told
 
-    def of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of(self, values: Floats) -> Floats:
         """Return some people's contributions, whole numbers in -1/h .. 1/h, shape (d, b), from values, shape (k, b)."""
         return self._of(values[self.kept], self.kept)
 
-    def pieces(self, pieces: Iterable[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
+    def pieces(self, pieces: Iterable[Floats]) -> Iterator[Floats]:
         """Yield everybody's contributions to some coordinates at a time, shape (r, n), from rows of values."""
         first = 0
         for values in pieces:
@@ -208,16 +209,16 @@ class Coordinates:
                 yield self._of(values[kept - first], kept)
             first += len(values)
 
-    def _of(self, values: NDArray[np.float64], models: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _of(self, values: Floats, models: NDArray[np.intp]) -> Floats:
         return self.sign[models, np.newaxis] * _steps(values, self.centres[models], self.halves[models], self.step)
 
 
-def coordinates(pieces: Iterable[NDArray[np.float64]], step: float) -> Coordinates:
+def coordinates(pieces: Iterable[Floats], step: float) -> Coordinates:
     """Return the values of everybody in a stratum as coordinates that one person moves by at most 1.
 
     The values come in pieces of some rows, shape (r, n), k in all. The step is h: a power of two, at most 1.
     """
-    about, keys = list[NDArray[np.float64]](), list[bytes]()
+    about, keys = list[Floats](), list[bytes]()
     for values in pieces:
         least, most = values.min(axis=1), values.max(axis=1)
         centres, halves, signs = (least + most) / 2, (most - least) / 2, np.zeros(len(values))
@@ -238,13 +239,7 @@ def coordinates(pieces: Iterable[NDArray[np.float64]], step: float) -> Coordinat
     return told_apart(least, most, signs, keys, step)
 
 
-def told_apart(
-    least: NDArray[np.float64],
-    most: NDArray[np.float64],
-    signs: NDArray[np.float64],
-    keys: Sequence[bytes],
-    step: float,
-) -> Coordinates:
+def told_apart(least: Floats, most: Floats, signs: Floats, keys: Sequence[bytes], step: float) -> Coordinates:
     """Return the coordinates of models, from the ends of their values; models with equal keys share one."""
     centres, halves = (least + most) / 2, (most - least) / 2
     seen: dict[bytes, int] = {}
@@ -256,10 +251,8 @@ def told_apart(
     return Coordinates(centres, halves, np.array(kept, np.intp), place, np.where(halves > 0, signs, 0.0), step)
 
 
-def _steps(
-    values: NDArray[np.float64], centres: NDArray[np.float64], halves: NDArray[np.float64], step: float
-) -> NDArray[np.float64]:
-    steps: NDArray[np.float64] = values - centres[:, np.newaxis]
+def _steps(values: Floats, centres: Floats, halves: Floats, step: float) -> Floats:
+    steps: Floats = values - centres[:, np.newaxis]
     steps /= halves[:, np.newaxis]
     steps /= step
     return np.clip(np.rint(steps, out=steps), -1 / step, 1 / step, out=steps)
@@ -293,7 +286,7 @@ class CubeNoise(Scaled):
     def _stairs(self) -> Stairs:
         return _best_stairs(self.sides, self.stair)[2]
 
-    def sizes(self, edges: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sizes(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return sizes T and their probabilities: a staircase's sizes, else one between any two quantiles.
 
         The edges are those quantiles' probabilities, ascending from 0 to 1.
@@ -304,14 +297,14 @@ class CubeNoise(Scaled):
 
         return self.scale * gammaincinv(self.sides + 1, (edges[1:] + edges[:-1]) / 2), np.diff(edges)
 
-    def draw_sizes(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    def draw_sizes(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         """Return independent T of the given shape; a draw's coordinates are uniform between -T and T."""
         if not self.stair:
             return rng.gamma(self.sides + 1, self.scale, size)
-        drawn: NDArray[np.float64] = rng.choice(self.scale * self._stairs.sizes, size, p=self._stairs.weights)
+        drawn: Floats = rng.choice(self.scale * self._stairs.sizes, size, p=self._stairs.weights)
         return drawn
 
-    def _log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _log_density(self, x: Floats) -> Floats:
         y, d = np.abs(x) / self.scale, self.sides
         if self.stair:
             stairs = self._stairs
@@ -325,11 +318,11 @@ class CubeNoise(Scaled):
         with np.errstate(divide="ignore", invalid="ignore"):
             # Far out, where Q underflows: the first terms of Gamma(d, y) for y well above d.
             far = (d - 1) * np.log(y) - y - gammaln(d) - np.log1p(-(d - 1) / y)
-            log: NDArray[np.float64] = np.where(upper > 1e-290, np.log(upper), far)
+            log: Floats = np.where(upper > 1e-290, np.log(upper), far)
         return log - math.log(2 * d * self.scale)
 
-    def _sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        drawn: NDArray[np.float64] = self.draw_sizes(rng, size) * rng.uniform(-1.0, 1.0, size)
+    def _sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
+        drawn: Floats = self.draw_sizes(rng, size) * rng.uniform(-1.0, 1.0, size)
         return drawn
 
     def median_abs(self) -> float:
@@ -342,11 +335,11 @@ class CubeNoise(Scaled):
             return self.scale**2 * self._stairs.variance()
         return self.scale**2 * (self.sides + 1) * (self.sides + 2) / 3
 
-    def distribution(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def distribution(self, x: Floats) -> Floats:
         """Return the probability of at most x, in x's shape, at a scale above 0."""
         y = np.abs(x) / self.scale
         beyond = self._stairs.beyond(y) if self.stair else _beyond(self.sides, y)
-        below: NDArray[np.float64] = np.where(x < 0, beyond / 2, 1 - beyond / 2)
+        below: Floats = np.where(x < 0, beyond / 2, 1 - beyond / 2)
         return below
 
     def reach(self, level: float) -> float:
@@ -362,21 +355,21 @@ class Stairs(NamedTuple):
     `left` has the sum of w_k and `slopes` that of w_k / T_k from each k on, with a 0 at the end.
     """
 
-    sizes: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    left: NDArray[np.float64]
-    slopes: NDArray[np.float64]
+    sizes: Floats
+    weights: Floats
+    left: Floats
+    slopes: Floats
 
     @classmethod
-    def of(cls, sizes: NDArray[np.float64], weights: NDArray[np.float64]) -> Stairs:
+    def of(cls, sizes: Floats, weights: Floats) -> Stairs:
         """Return the staircase with its tail sums."""
         left, slopes = (np.append(np.cumsum(of[::-1])[::-1], 0.0) for of in (weights, weights / sizes))
         return cls(sizes, weights, left, slopes)
 
-    def beyond(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def beyond(self, x: Floats) -> Floats:
         """Return P(|X| > x)."""
         k = np.searchsorted(self.sizes, x)
-        found: NDArray[np.float64] = np.maximum(self.left[k] - x * self.slopes[k], 0.0)
+        found: Floats = np.maximum(self.left[k] - x * self.slopes[k], 0.0)
         return found
 
     def reach(self, level: float) -> float:
@@ -414,7 +407,7 @@ def _best_stairs(sides: int, stair: float) -> tuple[float, float, Stairs]:
     return gamma, error(every) / error(best) if near else 0.0, best
 
 
-def made_uniform(noise: NDArray[np.float64], scale: float, stair: float = 0.0) -> NDArray[np.float64]:
+def made_uniform(noise: Floats, scale: float, stair: float = 0.0) -> Floats:
     """Return independent uniform numbers on [0, 1] from a cube's noise, one coordinate after the other.
 
     The noise is all coordinates of one draw, shape (d,), its scale is above 0, and `stair` is as of `CubeNoise`.
@@ -433,15 +426,15 @@ def made_uniform(noise: NDArray[np.float64], scale: float, stair: float = 0.0) -
         inside = x / a * gammaincc(a, before) / gammaincc(a + 1, before)
         outside = 1 - (gammaincc(a + 1, x) - x / a * gammaincc(a, x)) / gammaincc(a + 1, before)
         within = np.where(x <= before, inside, outside)
-    found: NDArray[np.float64] = 0.5 + np.sign(noise) * within / 2
+    found: Floats = 0.5 + np.sign(noise) * within / 2
     return found
 
 
-def _beyond(sides: int, x: NDArray[np.float64] | float) -> NDArray[np.float64]:
+def _beyond(sides: int, x: Floats | float) -> Floats:
     """Return P(|X| > x) with all sizes; x in scales."""
     from scipy.special import gammaincc
 
-    beyond: NDArray[np.float64] = gammaincc(sides + 1, x) - x / sides * gammaincc(sides, x)
+    beyond: Floats = gammaincc(sides + 1, x) - x / sides * gammaincc(sides, x)
     return beyond
 
 

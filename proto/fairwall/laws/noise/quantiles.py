@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.noise.distributions import Cauchy, Gaussian, Laplace, NoiseDistribution
 from fairwall.laws.noise.linf_ball import CubeNoise
 
@@ -27,7 +27,7 @@ def noise_reach(law: NoiseDistribution, level: float = LEVEL) -> float:
     return float(_quantiles(law, np.array([(1 + level) / 2]))[0])
 
 
-def distribution(law: NoiseDistribution) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def distribution(law: NoiseDistribution) -> Callable[[Floats], Floats]:
     """Return the function P(noise <= x)."""
     scale = law.scale
     match law:
@@ -43,30 +43,30 @@ def distribution(law: NoiseDistribution) -> Callable[[NDArray[np.float64]], NDAr
             raise ValueError(f"{type(law).__name__} noise is not known")
 
 
-def _quantiles(law: NoiseDistribution, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def _quantiles(law: NoiseDistribution, probabilities: Floats) -> Floats:
     if type(law) not in INVERSES:
         raise ValueError(f"the quantiles of {type(law).__name__} noise are not known")
     return law.scale * INVERSES[type(law)](probabilities) if law.scale else np.zeros(probabilities.shape)
 
 
-def _laplace(u: NDArray[np.float64]) -> NDArray[np.float64]:
-    inverse: NDArray[np.float64] = -np.sign(u - 0.5) * np.log1p(-2 * np.abs(u - 0.5))
+def _laplace(u: Floats) -> Floats:
+    inverse: Floats = -np.sign(u - 0.5) * np.log1p(-2 * np.abs(u - 0.5))
     return inverse
 
 
-def _gaussian(u: NDArray[np.float64]) -> NDArray[np.float64]:
+def _gaussian(u: Floats) -> Floats:
     from scipy.special import ndtri
 
-    inverse: NDArray[np.float64] = ndtri(u)
+    inverse: Floats = ndtri(u)
     return inverse
 
 
-def _cauchy(u: NDArray[np.float64]) -> NDArray[np.float64]:
-    inverse: NDArray[np.float64] = np.tan(math.pi * (u - 0.5))
+def _cauchy(u: Floats) -> Floats:
+    inverse: Floats = np.tan(math.pi * (u - 0.5))
     return inverse
 
 
-INVERSES: dict[type, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+INVERSES: dict[type, Callable[[Floats], Floats]] = {
     Laplace: _laplace,
     Gaussian: _gaussian,
     Cauchy: _cauchy,

@@ -46,6 +46,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.noise.quantiles import LEVEL
 
 COPIES_MAX = 10
@@ -76,12 +77,8 @@ def response_loss(probability: float) -> float:
 
 
 def response_estimates(
-    noisy_size: NDArray[np.float64],
-    noisy_sums: NDArray[np.float64],
-    people: int,
-    totals: NDArray[np.float64],
-    probability: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    noisy_size: Floats, noisy_sums: Floats, people: int, totals: Floats, probability: float
+) -> tuple[Floats, Floats]:
     """Return estimates of N1, in 1 .. n-1 and N~'s shape, and of each model's sum over the advantaged, shape (m,).
 
     Parameters
@@ -97,7 +94,7 @@ def response_estimates(
     return n1, np.clip(sums, np.maximum(totals - (people - n1), 0), np.minimum(totals, n1))
 
 
-def combined(copies: NDArray[np.float64], probabilities: Sequence[float]) -> tuple[NDArray[np.float64], float]:
+def combined(copies: Floats, probabilities: Sequence[float]) -> tuple[Floats, float]:
     """Return y for each person, in [0, 1], shape (n,), from noisy copies of attributes, and p: y's mean is p or 1 - p.
 
     The copies have the shape (k, n), each 0 or 1, with their flipping probabilities, at most 1/2 and at most one of
@@ -116,20 +113,14 @@ def mean_of_copies(probabilities: Sequence[float]) -> float:
     return float(chances @ said)
 
 
-def turned_law(probabilities: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def turned_law(probabilities: Sequence[float]) -> tuple[Floats, Floats]:
     """Return the values of e for a disadvantaged person and their probabilities; negative for an advantaged one."""
     said, chances = _law_of_copies(probabilities)
     p = float(chances @ said)
     return (said - p) / max(1 - 2 * p, 2.0**-52), chances
 
 
-def chernoff(
-    counted: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    off: NDArray[np.float64],
-    chances: NDArray[np.float64],
-    level: float,
-) -> NDArray[np.float64]:
+def chernoff(counted: Floats, weights: Floats, off: Floats, chances: Floats, level: float) -> Floats:
     """Return a bound on the absolute value of a weighted sum of e that holds with at least `level`, shape (m,).
 
     `counted`, `weights`: the number of people with each weight, and the weights, at least 0, shape (m, k) each. `off`,
@@ -156,13 +147,8 @@ def chernoff(
 
 
 def response_widths(
-    deviation: float,
-    n: int,
-    n0: NDArray[np.int_],
-    gaps: NDArray[np.float64],
-    off: NDArray[np.float64],
-    chances: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], float]:
+    deviation: float, n: int, n0: NDArray[np.int_], gaps: Floats, off: Floats, chances: Floats
+) -> tuple[Floats, float]:
     """Return the half-widths of guaranteed intervals, in the gaps' shape, and the error bound of N0.
 
     L is the sum of e_i (v_i - nu'), and nu' is about as far from the mean of v as the gap is from 0: with q0 and q1
@@ -181,11 +167,11 @@ def response_widths(
     # The larger root of a quadratic equation for g.
     middle = of_size**2 * gaps
     root = np.sqrt(middle**2 + np.maximum(left, 0.0) * (of_sums**2 + of_size**2 * gaps**2))
-    widths: NDArray[np.float64] = np.where(left > 0, (middle + root) / np.maximum(left, 1e-30), np.inf)
+    widths: Floats = np.where(left > 0, (middle + root) / np.maximum(left, 1e-30), np.inf)
     return widths, float(of_size)
 
 
-def _law_of_copies(probabilities: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _law_of_copies(probabilities: Sequence[float]) -> tuple[Floats, Floats]:
     """Return the values of `combined` for a disadvantaged person, and their probabilities; else 1 less the value."""
     kept = np.array([probabilities[j] for j in _best(probabilities)])
     outcomes = np.array(list(product((0.0, 1.0), repeat=len(kept)))).T
@@ -197,7 +183,7 @@ def _best(probabilities: Sequence[float]) -> list[int]:
     return sorted(range(len(probabilities)), key=lambda j: probabilities[j])[:COPIES_MAX]
 
 
-def _said(bits: NDArray[np.float64], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def _said(bits: Floats, probabilities: Floats) -> Floats:
     """Return y for copies of many people, shape (k, n): shape (n,)."""
     with np.errstate(divide="ignore"):
         weights = np.log1p(-probabilities) - np.log(probabilities)
@@ -208,11 +194,11 @@ def _said(bits: NDArray[np.float64], probabilities: NDArray[np.float64]) -> NDAr
 
 def noisy_sums(
     sizes: tuple[int, int],
-    means: tuple[NDArray[np.float64], NDArray[np.float64]],
-    variance: NDArray[np.float64],
+    means: tuple[Floats, Floats],
+    variance: Floats,
     probability: float,
     generator: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Draw N~ and V~ of m models, shape (m,) each, from the groups' sizes, means and variances.
 
     Each model has its own flipped people. In a batch they are the same people, which changes no answer's distribution

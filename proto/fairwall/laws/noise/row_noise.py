@@ -58,8 +58,8 @@ from decimal import Decimal, localcontext
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairwall.arrays import Floats, Ints
 from fairwall.laws.noise.linf_ball import CubeNoise, Stairs
 
 SCORE_REACH = 1 << 15
@@ -103,7 +103,7 @@ class Ball:
         with localcontext(prec=_DIGITS):
             return max(float(ceiling - _log_weight(self, size) - abs(size - middle) / Decimal(self.scale)), 0.0)
 
-    def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def sizes(self) -> tuple[Ints, Floats]:
         """Return the sizes T that are not practically impossible, and their probabilities."""
         return _sizes(self)
 
@@ -115,7 +115,7 @@ class Ball:
         limits = reach * sizes.astype(np.float64)
         return _spread(self.groups) * float(likely @ (limits * (limits + 1)))
 
-    def simulated(self, generator: np.random.Generator, draws: int, *reaches: int) -> NDArray[np.int64]:
+    def simulated(self, generator: np.random.Generator, draws: int, *reaches: int) -> Ints:
         """Simulate noise of the people's row and of others of these reaches, shape (1 + reaches, draws, groups)."""
         if math.isinf(self.rate):
             return np.zeros((1 + len(reaches), draws, self.groups), np.int64)
@@ -174,7 +174,7 @@ def _log_weight(ball: Ball, size: int) -> Decimal:
 
 
 @lru_cache(maxsize=64)
-def _sizes(ball: Ball) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _sizes(ball: Ball) -> tuple[Ints, Floats]:
     reach = math.ceil(_NEAR * ball.scale) + 1
     first, last = max(0, ball.middle - reach), ball.middle + reach
     sizes = np.arange(first, last + 1, 1 + (last - first) // _SIZES)
@@ -194,7 +194,7 @@ def _spread(groups: int) -> float:
     return (groups - 1) / (groups * (groups + 1)) * mean
 
 
-def _log_points(limits: NDArray[np.int64], groups: int) -> NDArray[np.float64]:
+def _log_points(limits: Ints, groups: int) -> Floats:
     """Return log G of each limit, a whole number of at least 0."""
     d, found = groups - 1, np.full(limits.shape, -np.inf)
     for j in range(d + 1):
@@ -203,17 +203,17 @@ def _log_points(limits: NDArray[np.int64], groups: int) -> NDArray[np.float64]:
     return found
 
 
-def _log_choose(of: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+def _log_choose(of: Ints, chosen: Ints) -> Floats:
     """Return the logarithm of a binomial coefficient; -inf where it is 0."""
     from scipy.special import betaln  # loading it takes a while; lgamma alone loses its digits of large numbers
 
     inside = (chosen >= 0) & (chosen <= of)
     n, k = np.where(inside, of, 0), np.where(inside, chosen, 0)
-    found: NDArray[np.float64] = np.where(inside, -betaln(n - k + 1.0, k + 1.0) - np.log1p(n), -np.inf)
+    found: Floats = np.where(inside, -betaln(n - k + 1.0, k + 1.0) - np.log1p(n), -np.inf)
     return found
 
 
-def _even(generator: np.random.Generator, limits: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+def _even(generator: np.random.Generator, limits: Ints, groups: int) -> Ints:
     """Draw rows uniformly among those with a half l1 norm of at most each limit, shape (rows, groups)."""
     # The row's size: the least n with G(n) above a uniform number between 0 and G(limit).
     drawn = np.log1p(-generator.random(len(limits))) + _log_points(limits, groups)
@@ -260,7 +260,7 @@ class WholeCube(CubeNoise):
         seen = likely > _UNSEEN
         return Stairs.of(self.stair * (sizes[seen].astype(np.float64) + 0.5), likely[seen])
 
-    def sizes(self, edges: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sizes(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return all sizes and their probabilities if they are few, else one between any two quantiles."""
         sizes, likely = self._stairs[:2]
         if len(sizes) > _FEW:

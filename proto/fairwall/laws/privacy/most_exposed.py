@@ -30,6 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.laws.choice.cell_partition import least_people
 from fairwall.laws.mechanisms.table import MECHANISM_LAWS, NoiseInputs
 from fairwall.laws.metrics.group_size_range import DEFAULT_SHARES, Shares
@@ -61,7 +62,7 @@ def limit(epsilon: float, delta: float = 0.0, false: float = FALSE) -> float:
     return min(1.0, factor * false + delta, 1 - (1 - delta - false) / factor)
 
 
-def named(disadvantaged: NDArray[np.float64], advantaged: NDArray[np.float64], false: float = FALSE) -> float:
+def named(disadvantaged: Floats, advantaged: Floats, false: float = FALSE) -> float:
     """Return the true positive rate at a false positive rate.
 
     `disadvantaged` and `advantaged` have each group's counts or probabilities, shape (k,), by the attack's certainty
@@ -132,7 +133,7 @@ class Sure:
     advantaged: NDArray[np.int_]
 
     @classmethod
-    def of(cls, probabilities: NDArray[np.float64], protected: NDArray[np.uint8]) -> Sure:
+    def of(cls, probabilities: Floats, protected: Bytes) -> Sure:
         """Return the counts of people, (n,), by probability at even odds of being disadvantaged; 1 = advantaged."""
         inside = np.clip(probabilities, 1e-12, 1 - 1e-12)
         odds = np.clip(np.log(inside / (1 - inside)), -MOST, MOST)

@@ -41,6 +41,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.choice.cell_partition import CROWDS, PARTS, cells_scale
 from fairwall.laws.noise.distributions import NoiseDistribution
 from fairwall.laws.noise.linf_ball import CubeNoise
@@ -77,8 +78,8 @@ class SinglePersonTest:
     they need not sum to 1. `times`: the number of such looks, at least 1.
     """
 
-    one: NDArray[np.float64]
-    zero: NDArray[np.float64]
+    one: Floats
+    zero: Floats
     times: int = 1
 
 
@@ -115,11 +116,11 @@ def _power(law: NDArray[np.complex128], times: int) -> NDArray[np.complex128]:
     return found
 
 
-def _on_grid(places: NDArray[np.float64], law: NDArray[np.float64]) -> NDArray[np.float64]:
+def _on_grid(places: Floats, law: Floats) -> Floats:
     # Split between two bins, so that means are kept.
     below = np.floor(places)
     above, index = places - below, below.astype(np.intp) % _BINS
-    spread: NDArray[np.float64] = np.zeros(_BINS)
+    spread: Floats = np.zeros(_BINS)
     for where, weights in ((index, law * (1 - above)), ((index + 1) % _BINS, law * above)):
         spread += np.bincount(where, weights, _BINS)
     return spread
@@ -231,7 +232,7 @@ def _look_at_uniform(size: float, n: int, n0: int) -> SinglePersonTest:
     return SinglePersonTest(with_one, without)
 
 
-def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DRAWS) -> NDArray[np.float64]:
+def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DRAWS) -> Floats:
     rng = np.random.default_rng(_SEED)
     _, *laws = _counts(n, n // 2, n0)
     sizes, weights = law.sizes(np.arange(_SIZES + 1) / _SIZES)
@@ -251,7 +252,7 @@ def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DR
         each = np.log(np.maximum(below[ends[1]] - below[ends[0]], 1e-300)).sum(axis=1) - rows * np.log(sizes)
         each += np.log(weights) if law.stair else 0.0
         likely.append(np.logaddexp.reduce(each, axis=1))
-    ratios: NDArray[np.float64] = likely[0] - likely[1]
+    ratios: Floats = likely[0] - likely[1]
     return ratios
 
 
@@ -290,7 +291,7 @@ def look_at_response(n: int, n0: int, epsilon: float) -> SinglePersonTest:
     n, n0 = round(n / smaller), max(1, round(n0 / smaller))
     turned = turning_probability(epsilon)
 
-    def others(disadvantaged: int) -> NDArray[np.float64]:
+    def others(disadvantaged: int) -> Floats:
         # Counted are the disadvantaged who are not flipped, and the others who are.
         return np.convolve(_binomial(disadvantaged, turned)[::-1], _binomial(n - 1 - disadvantaged, turned))
 
@@ -300,29 +301,29 @@ def look_at_response(n: int, n0: int, epsilon: float) -> SinglePersonTest:
     )
 
 
-def _binomial(trials: int, p: float) -> NDArray[np.float64]:
+def _binomial(trials: int, p: float) -> Floats:
     """Return the probabilities of 0 .. trials hits, with p above 0 and at most 1/2."""
     logs, hits = _log_factorials(trials), np.arange(trials + 1)
     law = logs[trials] - logs[hits] - logs[trials - hits] + hits * math.log(p) + (trials - hits) * math.log1p(-p)
-    likely: NDArray[np.float64] = np.exp(law)
+    likely: Floats = np.exp(law)
     return likely
 
 
 @lru_cache(maxsize=256)
-def _counts(n: int, k: int, n0: int) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
+def _counts(n: int, k: int, n0: int) -> tuple[int, Floats, Floats]:
     """Return the least X, and X's distributions (tails cut) for a disadvantaged and an advantaged person of the k."""
     logs = _log_factorials(n)
     middle, reach = k * n0 / n, 3 + _DEVIATIONS * math.sqrt(k * n0 * (n - n0)) / n
     x = np.arange(max(0, math.floor(middle - reach)), min(k, math.ceil(middle + reach)) + 1)
 
-    def log_choose(of: int, chosen: NDArray[np.int_]) -> NDArray[np.float64]:
+    def log_choose(of: int, chosen: NDArray[np.int_]) -> Floats:
         taken = np.clip(chosen, 0, of)
-        found: NDArray[np.float64] = np.where(taken == chosen, logs[of] - logs[taken] - logs[of - taken], -np.inf)
+        found: Floats = np.where(taken == chosen, logs[of] - logs[taken] - logs[of - taken], -np.inf)
         return found
 
-    def hypergeometric(others: NDArray[np.int_], disadvantaged: int) -> NDArray[np.float64]:
+    def hypergeometric(others: NDArray[np.int_], disadvantaged: int) -> Floats:
         law = log_choose(k - 1, others) + log_choose(n - k, disadvantaged - others)
-        likely: NDArray[np.float64] = np.exp(law - law.max())
+        likely: Floats = np.exp(law - law.max())
         likely /= likely.sum()
         return likely
 
@@ -330,6 +331,6 @@ def _counts(n: int, k: int, n0: int) -> tuple[int, NDArray[np.float64], NDArray[
 
 
 @lru_cache(maxsize=4)
-def _log_factorials(n: int) -> NDArray[np.float64]:
+def _log_factorials(n: int) -> Floats:
     # scipy.stats would take a second to load.
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Floats
 from fairwall.laws.metrics.metric import find_metric
 from fairwall.laws.noise.quantiles import LEVEL
 
@@ -62,23 +63,23 @@ class SearchPosterior:
     draws: NDArray[np.floating]
 
     @cached_property
-    def disparities(self) -> NDArray[np.float64]:
+    def disparities(self) -> Floats:
         """Distances of the drawn gaps from equal treatment (0, or 1 for a ratio), shape (draws, m)."""
         equal = 0.0 if find_metric(self.metric).bounded else 1.0
         return np.abs(self.draws.astype(np.float64) - equal)
 
     @cached_property
-    def expected(self) -> NDArray[np.float64]:
+    def expected(self) -> Floats:
         """Each candidate's expected disparity, shape (m,)."""
         return np.asarray(self.disparities.mean(axis=0))
 
     @property
-    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def ends(self) -> tuple[Floats, Floats]:
         """The ends of each gap's 95% credible interval, valid for a chosen candidate too."""
         low, high = np.quantile(self.draws.astype(np.float64), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
         return low, high
 
-    def better(self, than: int) -> NDArray[np.float64]:
+    def better(self, than: int) -> Floats:
         """Return P(disparity below that of candidate `than`), shape (m,); 1/2 for that candidate and its duplicates."""
         other = self.disparities[:, [than]]
         found = (self.disparities < other).mean(axis=0) + (self.disparities == other).mean(axis=0) / 2
@@ -112,7 +113,7 @@ class SearchPosterior:
                 found.append(each)
         return found
 
-    def band(self, utilities: Sequence[float]) -> NDArray[np.float64]:
+    def band(self, utilities: Sequence[float]) -> Floats:
         """Return the ends of the 95% credible interval of the least disparity at each utility, shape (2, k)."""
         least = [self.disparities[:, self.candidates.enough(each)].min(axis=1) for each in utilities]
         return np.asarray(np.quantile(least, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1))

@@ -41,7 +41,8 @@ label and group, by which a sample is picked.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fairwall.arrays import Floats
 
 NOISE_LEVEL = 1e-7
 """Probability of accusing an honest service because of its noise."""
@@ -69,7 +70,7 @@ def caught(affected: float, openings: int) -> float:
     return 1 - (1 - affected) ** openings
 
 
-def p_value(noise: NDArray[np.float64]) -> float:
+def p_value(noise: Floats) -> float:
     """Return the exact Kolmogorov-Smirnov p-value of noise, shape (answers,), against Laplace noise of scale 1."""
     from scipy.stats import kstest
 
@@ -101,11 +102,11 @@ def least(checks: int, wrong: float, alarm: float) -> int:
     More than ``checks`` where no number of contradictions is rare enough. `checks` and `wrong` are as of `detection`;
     `alarm` is the largest probability of accusing an honest developer, in (0, 1).
     """
-    tail: NDArray[np.float64] = np.append(np.cumsum(_binomial(checks, wrong)[::-1])[::-1], 0.0)
+    tail: Floats = np.append(np.cumsum(_binomial(checks, wrong)[::-1])[::-1], 0.0)
     return max(1, int(np.argmax(tail <= alarm)))
 
 
-def _binomial(trials: int, probability: float) -> NDArray[np.float64]:
+def _binomial(trials: int, probability: float) -> Floats:
     """Return the probabilities of 0 to ``trials`` hits."""
     if probability in (0.0, 1.0):
         return np.asarray(np.eye(trials + 1)[trials if probability else 0], np.float64)
@@ -123,7 +124,7 @@ CORRECTED = SAMPLE_LEVEL / len(TESTS)
 _PERMUTATIONS = 199
 
 
-def p_values(sample: NDArray[np.float64], others: NDArray[np.float64], rng: np.random.Generator) -> dict[str, float]:
+def p_values(sample: Floats, others: Floats, rng: np.random.Generator) -> dict[str, float]:
     """Return each test's p-value for two tables of shape (rows, columns); the last two columns are label and group."""
     from scipy.spatial.distance import pdist, squareform
     from scipy.stats import chi2_contingency, ks_2samp
@@ -142,7 +143,7 @@ def p_values(sample: NDArray[np.float64], others: NDArray[np.float64], rng: np.r
         row[rng.permutation(len(both))[: len(sample)]] = 1
     signs = inside / len(sample) - (1 - inside) / len(others)
 
-    def of_kernel(kernel: NDArray[np.float64]) -> float:
+    def of_kernel(kernel: Floats) -> float:
         return _permuted(np.einsum("ij,ij->i", signs @ kernel, signs))
 
     return {
@@ -154,7 +155,7 @@ def p_values(sample: NDArray[np.float64], others: NDArray[np.float64], rng: np.r
     }
 
 
-def _wasserstein(signs: NDArray[np.float64], column: NDArray[np.float64]) -> NDArray[np.float64]:
+def _wasserstein(signs: Floats, column: Floats) -> Floats:
     """Return the Wasserstein distance of a column for each split; for two values, the difference of means."""
     if len(np.unique(column)) == 2:
         return np.abs(signs @ column)
@@ -162,6 +163,6 @@ def _wasserstein(signs: NDArray[np.float64], column: NDArray[np.float64]) -> NDA
     return np.abs(np.cumsum(signs[:, order], axis=1)[:, :-1]) @ np.diff(column[order])
 
 
-def _permuted(distances: NDArray[np.float64]) -> float:
+def _permuted(distances: Floats) -> float:
     """Return the share of all distances that are at least the first."""
     return float((distances >= distances[0] - 1e-12).mean())

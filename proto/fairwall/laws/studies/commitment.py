@@ -21,9 +21,7 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fairwall.arrays import Bytes
 from fairwall.errors import UserError
 
 DIGEST_BYTES = 32
@@ -124,6 +122,6 @@ def name_and_nonce(request_id: str) -> tuple[str, bytes]:
     return (name, bytes.fromhex(written)) if name and is_nonce else (request_id, b"")
 
 
-def rows_of(labels: NDArray[np.uint8]) -> list[bytes]:
+def rows_of(labels: Bytes) -> list[bytes]:
     """Return the public bytes of a test set's rows: number and label of each; labels are 0 or 1, shape (rows,)."""
     return [number.to_bytes(8, "big") + bytes([label]) for number, label in enumerate(labels.tolist())]

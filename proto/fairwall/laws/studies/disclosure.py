@@ -44,7 +44,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fairwall.arrays import Floats
 
 MODES = ("identity", "attribute", "inferential", "presence")
 """Dalenius's three modes, and the secret whether somebody takes part."""
@@ -117,7 +118,7 @@ def _without_others(known: PriorKnowledge) -> PriorKnowledge:
 
 
 @functools.lru_cache(maxsize=256)
-def _laws(known: PriorKnowledge) -> tuple[int, NDArray[np.float64]]:
+def _laws(known: PriorKnowledge) -> tuple[int, Floats]:
     """Return the first count, and the distributions from there on for s = 0 and s = 1, shape (2, counts)."""
     reach = 0 if math.isinf(known.epsilon) else math.ceil(_TAIL / known.epsilon)
     steps = np.abs(np.arange(-reach, reach + 1))
@@ -133,7 +134,7 @@ def _laws(known: PriorKnowledge) -> tuple[int, NDArray[np.float64]]:
     return -reach, laws
 
 
-def _others(known: PriorKnowledge, secret: int) -> NDArray[np.float64]:
+def _others(known: PriorKnowledge, secret: int) -> Floats:
     """Return the distribution of x given s, shape (k + 1,)."""
     if known.mode != "inferential":
         return _binomial(known.others, 0.5)
@@ -142,12 +143,10 @@ def _others(known: PriorKnowledge, secret: int) -> NDArray[np.float64]:
 
 
 @functools.lru_cache(maxsize=256)
-def _binomial(trials: int, rate: float) -> NDArray[np.float64]:
+def _binomial(trials: int, rate: float) -> Floats:
     """Return the binomial distribution, shape (trials + 1,)."""
     logs = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, trials + 1)))))
     yes = np.arange(trials + 1)
-    law: NDArray[np.float64] = np.exp(
-        logs[-1] - logs - logs[::-1] + yes * math.log(rate) + (trials - yes) * math.log1p(-rate)
-    )
+    law: Floats = np.exp(logs[-1] - logs - logs[::-1] + yes * math.log(rate) + (trials - yes) * math.log1p(-rate))
     law.flags.writeable = False
     return law

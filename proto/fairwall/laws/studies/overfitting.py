@@ -57,19 +57,20 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats, Ints
 from fairwall.laws.noise.count_noise import laplace_scales
 
 _DRAWS = 1000
 
 
-def entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def entropy(shares: Floats) -> Floats:
     """Return h(p) in nats, element by element: 0 at 0 and 1."""
     inside = np.clip(shares, 1e-300, 1 - 1e-16)
-    found: NDArray[np.float64] = -inside * np.log(inside) - (1 - inside) * np.log1p(-inside)
+    found: Floats = -inside * np.log(inside) - (1 - inside) * np.log1p(-inside)
     return np.where((shares <= 0) | (shares >= 1), 0.0, found)
 
 
-def told_by_private(shares: NDArray[np.float64], epsilon: float) -> float:
+def told_by_private(shares: Floats, epsilon: float) -> float:
     """Return the most nats that epsilon-private answers tell about A; `shares` are each row's P(disadvantaged)."""
     true = 1 / (1 + math.exp(-epsilon))
     told = entropy(shares * true + (1 - shares) * (1 - true)) - entropy(np.array(true))
@@ -82,7 +83,7 @@ def told_by_laplace(variance: float, scale: float) -> float:
     return max(0.0, min(variance / (2 * scale * scale), wide))
 
 
-def told_by_counts(shares: NDArray[np.float64], batches: Iterable[tuple[int, float]]) -> float:
+def told_by_counts(shares: Floats, batches: Iterable[tuple[int, float]]) -> float:
     """Return the most nats that the mechanism `counts` tells in batches, each (number of models, epsilon).
 
     For rows that do not depend on earlier answers. The first batch sells N0, too. A centred sum, to which a row
@@ -98,11 +99,7 @@ def told_by_counts(shares: NDArray[np.float64], batches: Iterable[tuple[int, flo
 
 
 def expected_gap(
-    decisions: NDArray[np.uint8],
-    cells: NDArray[np.intp],
-    sizes: NDArray[np.int64],
-    few: NDArray[np.int64],
-    rng: np.random.Generator,
+    decisions: Bytes, cells: NDArray[np.intp], sizes: Ints, few: Ints, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return mean and sub-Gaussian constant of the gap, mu_T and sigma, from 1,000 draws of A within cells.
 
@@ -126,7 +123,7 @@ def expected_gap(
     return float((rates[0] - rates[1]).mean()), math.sqrt(squares.mean())
 
 
-def _of_coins(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _of_coins(p: Floats) -> Floats:
     """Return the squared sub-Gaussian constants of coins less their means (Kearns and Saul, see the module)."""
     inside = np.clip(p, 1e-300, 1 - 1e-16)
     odds = np.log1p(-inside) - np.log(inside)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bools, Floats
 from fairwall.learning.defences import fft, retraining
 from fairwall.learning.defences.split import DefenceTask, TrainingSplit, deal
 from fairwall.learning.ensemble import Ensemble, together
@@ -35,14 +36,14 @@ class ThresholdDecision:
     """
 
     released: Ensemble
-    needed: NDArray[np.bool_]
-    accepted: NDArray[np.bool_]
+    needed: Bools
+    accepted: Bools
     before: Leakage
     after: Leakage
-    size_ratio: NDArray[np.float64]
+    size_ratio: Floats
 
     @property
-    def rejected(self) -> NDArray[np.bool_]:
+    def rejected(self) -> Bools:
         """Whether each model leaks by more than tau, tuned or not, (M,)."""
         return np.asarray(self.needed & ~self.accepted)
 

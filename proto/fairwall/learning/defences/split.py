@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.arrays import Bytes, Floats
 from fairwall.learning.batches import Rows
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.training import Recipe
@@ -27,9 +28,9 @@ Progress = Callable[[int, int], None]
 class TrainingSplit:
     """One side's rows to train on; groups are (attributes, rows), 1 = advantaged, features (rows, d)."""
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    groups: NDArray[np.uint8]
+    features: Floats
+    labels: Bytes
+    groups: Bytes
 
     def __post_init__(self) -> None:
         if self.groups.ndim != 2 or self.groups.shape[1] != len(self.labels) or len(self.features) != len(self.labels):
@@ -144,7 +145,7 @@ def deal(task: DefenceTask) -> list[ModelRows]:
     return [_hand(group, int(b), seed, settings) for b, seed in zip(task.bits, task.seeds, strict=True)]
 
 
-def _hand(group: NDArray[np.uint8], b: int, seed: int, settings: Settings) -> ModelRows:
+def _hand(group: Bytes, b: int, seed: int, settings: Settings) -> ModelRows:
     rng = np.random.default_rng([seed, 1])
     mine, others = rng.permutation(np.flatnonzero(group == b)), rng.permutation(np.flatnonzero(group != b))
     n, m = sizes(len(mine), len(others), settings)
