@@ -4,7 +4,7 @@ import sys
 
 from compliance.__main__ import main
 from compliance.ledger import postgres
-from compliance.ledger.entries import COLUMNS, LedgerEntry
+from compliance.ledger.entries import COLUMNS, LedgerEntry, entry_of
 
 replica = sys.argv[sys.argv.index("--listen") + 1]
 append_alone = postgres.PostgresSession.append
@@ -22,7 +22,7 @@ def find(self, developer, request_id):
     row = self._db.execute(own + where, (replica, developer, request_id)).fetchone()
     if row is None:
         return None
-    entry = postgres._entry(row[:-1])
+    entry = entry_of(row[:-1])
     (before,) = self._db.execute(postgres._CHAIN, {"line": row[-1], "n": entry.sequence - 1}).fetchone()
     return entry, before
 
