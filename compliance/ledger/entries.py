@@ -404,6 +404,10 @@ _READ: dict[str, Callable[[tuple[Any, ...]], Record]] = {
 }
 
 
+_KINDS = {"terms": "Terms", "admissions": "Admission", "entries": "Entry"}
+"""The kind of record by its table, as in the digests of all ledgers: never to be changed."""
+
+
 def link(before: bytes, record: Record) -> bytes:
     """Return the digest of a record and, through its predecessor's, of all records before."""
     return digest_of(before, record, columns_of(record))
@@ -412,7 +416,7 @@ def link(before: bytes, record: Record) -> bytes:
 def digest_of(before: bytes, record: Record, columns: Sequence[int | float | str | bytes]) -> bytes:
     """Return the digest of a record with these columns and of all records before."""
     values = [value.hex() if isinstance(value, bytes) else value for value in columns]
-    text = json.dumps([type(record).__name__, *values])
+    text = json.dumps([_KINDS[table_of(record)], *values])
     return hashlib.sha256(before + text.encode()).digest()
 
 

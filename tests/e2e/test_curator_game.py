@@ -6,7 +6,6 @@ import io
 import json
 import re
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ import pytest
 from rich.console import Console
 
 from fairwall.errors import RunFailed
+from fairwall.game.v1 import curator_service_pb2 as wire
 from sim.games import lay_out, read
 from sim.games.cards import DealError
 from sim.games.curator import trial
 from sim.games.curator.deal import deal
-from sim.games.curator.regulator import RegulatorVerdict, judge
 from sim.replay import playing
 from sim.replay.recorded import open_run
 from sim.verify.check import verify
@@ -180,11 +179,16 @@ def test_parties_that_say_otherwise_are_named(tmp_path: Path, twins: Twins) -> N
 
 @pytest.mark.check
 def test_a_referee_that_tells_another_verdict_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def acquitting(*given: Any) -> RegulatorVerdict:
-        return replace(judge(*given), accused=False)
+    honest = trial.CuratorDealer.SubmitAnswers
+
+    def acquitting(self: Any, request: Any, context: Any) -> Any:
+        response = honest(self, request, context)
+        if response.verdict:
+            response.verdict = wire.VERDICT_CLEAR
+        return response
 
     with monkeypatch.context() as twin:
-        twin.setattr(trial, "judge", acquitting)
+        twin.setattr(trial.CuratorDealer, "SubmitAnswers", acquitting)
         folder = played(tmp_path, f'{ONE}cheat = "best"\nstrength = 5\n')
     assert cells_of(folder)[0]["accused"] == 1, "its lines are right"
     (text,) = reported(verify(folder))

@@ -342,12 +342,12 @@ def test_votes_of_another_shape_are_refused() -> None:
 SCORES_OTHERS = """
 from dataclasses import replace
 from compliance.games import overfit
-honest = overfit.Sealed
-overfit.Sealed = lambda key, features: honest(bytes(32), features)
+honest = overfit.SealedGame
+overfit.SealedGame = lambda key, features: honest(bytes(32), features)
 """
 SPENDS_LESS = reporting("request.epsilon_spent = 0.5")
 SEALS_AGAIN = """
-from developer.overfit import play as player
+from developer import overfit as player
 from fairwall.game.v1 import overfit_service_pb2 as wire
 honest = player.ask_models
 def ask_models(audits, deal_id, *rest):
@@ -362,7 +362,7 @@ def remembered(channel):
 player.OverfitServiceStub = remembered
 """
 SPENDS_ALL_IN_EACH_ROUND = """
-from developer.overfit import play as player
+from developer import overfit as player
 player.part_of = lambda whole, parts: whole
 """
 ALLOWS_ALL_IN_EACH_ROUND = """

@@ -322,7 +322,7 @@ def test_privacy_tests_accuse_a_mechanism_of_others_by_its_line(python: str, tmp
             assert fault["kind"] == "sensitivity"
             lines = Path(fault["file"]).read_text().splitlines()
             assert (Path(fault["file"]).name, lines[fault["line"] - 1].strip()) == ("noise.py", fault["source"])
-            assert fault["source"] == "return Release(noise.laplace(question.gaps(), scale, step))"
+            assert fault["source"] == "return MechanismAnswer(noise.laplace(question.gaps(), scale, step))"
     ran = installed(python, "test", "privacy", "tells", "--grey-only", cwd=tmp_path)
     assert ran.returncode == 1  # what it raises tells of the secret
     assert "what is released depends on more of the secret than noisy numbers" in ran.stdout

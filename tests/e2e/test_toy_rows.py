@@ -36,7 +36,7 @@ TESTS = Path(__file__).parent.parent
 
 
 def program(toy: str, module: str) -> list[str]:
-    return [sys.executable, str(TESTS / f"toy_{toy}.py"), module]
+    return [sys.executable, str(TESTS / "support" / f"toy_{toy}.py"), module]
 
 
 def told(toy: str, *arguments: object) -> str:

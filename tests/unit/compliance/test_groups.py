@@ -338,7 +338,10 @@ def test_exact_counts_give_the_metric_frame_of_fairlearn(name: str) -> None:
                     theirs.difference()[measure], abs=1e-12
                 )
                 assert ours[f"{measure}_ratio"].min() == pytest.approx(theirs.ratio()[measure], abs=1e-12)
-                assert (ours[f"{measure}_low"] == ours[f"{measure}_high"])[among.dropna().index].all()
+                ends = ours[f"{measure}_high"] - ours[f"{measure}_low"]
+                assert (ends[among.dropna().index] <= (2**-16 if measure == "mean_score" else 0)).all(), (
+                    "rounded scores"
+                )
 
 
 def test_a_selection_rate_on_adult_is_four_times_closer_than_laplace_noise_on_each_rate() -> None:

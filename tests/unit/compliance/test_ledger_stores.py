@@ -21,7 +21,17 @@ import pytest
 
 from compliance.ledger import Ledger, sqlite
 from compliance.ledger.accountant import Budget, Loss, LossKind, Neighbours, Rule, pure
-from compliance.ledger.entries import Account, Admission, LedgerEntry, LedgerError, Reply, Request, ServedData, link
+from compliance.ledger.entries import (
+    Account,
+    Admission,
+    BudgetRecord,
+    LedgerEntry,
+    LedgerError,
+    Reply,
+    Request,
+    ServedData,
+    link,
+)
 from compliance.ledger.head import Head, Seal, SealError, load_key
 from compliance.ledger.place import Place, inspect, reading
 from compliance.ledger.sqlite import SqliteSession
@@ -35,6 +45,16 @@ KEY = bytes(32)
 
 EVERY_STORE = pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
 """What rests with a store is tried on each; what the ledger does by itself on a file alone."""
+
+
+def test_a_record_s_digest_is_what_it_was_in_older_ledgers() -> None:
+    """By no name of the code's: a class that is renamed would make every ledger one that was changed."""
+    request = Request("people", "ann", "r", b"d", "sp", "laplace", Neighbours.A_FLIP, pure(0.25))
+    entry = LedgerEntry(2, request, Reply(b"answer"), 1.5, "2026-01-01T00:00:00+00:00", b"", b"")
+    budget = BudgetRecord(0, "people", "", Neighbours.A_FLIP, Budget(3.0), "2026-01-01T00:00:00+00:00", b"", b"", b"")
+    admission = Admission(1, b"policy", (), "2026-01-01T00:00:00+00:00", b"", b"")
+    digests = [link(b"before", record).hex()[:16] for record in (budget, admission, entry)]
+    assert digests == ["98e088f550d2b281", "7d10ee25155cb491", "3e54dfa136c4ce24"]
 
 
 @pytest.fixture
