@@ -156,8 +156,8 @@ def answers(question: BatchQuestion, look: Look) -> tuple[Floats, Ends, Joint]:
 def _sizes(metric: Metric, known: _Known) -> list[_Known]:
     """Return the stratum with each N0 to look at: where a group may be of few people, its least and its largest too."""
     reach = _normal_reach(metric) * math.sqrt(known.told.size_variance)
-    sizes = np.clip(known.size + reach * np.array([-1, 0, 1]), known.fewest, known.people - known.fewest)
-    if min(sizes[0], known.people - sizes[-1]) >= _FEW:
+    sizes = np.clip(known.size + reach * np.array([-1, 1]), known.fewest, known.people - known.fewest)
+    if not reach or min(sizes[0], known.people - sizes[1]) >= _FEW:
         return [known]
     return [known, *(replace(known, told=replace(known.told, size=float(size), size_variance=0.0)) for size in sizes)]
 

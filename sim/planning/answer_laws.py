@@ -342,7 +342,6 @@ def _at_most(law: NoiseDistribution, moved: Ints) -> Array:
 
 _DEVIATIONS = 7.0
 _BINOMIAL_BLOCKS = 100
-_BINOMIAL_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -366,8 +365,8 @@ class RespondedGap:
         found = np.empty(len(sum0))
         for i, (zero, one) in enumerate(zip(sum0.tolist(), sum1.tolist(), strict=True)):
             gaps, up_to = _law(self, zero, one)
-            first = np.searchsorted(gaps, low[i] - _BINOMIAL_TOLERANCE, side="left")
-            last = np.searchsorted(gaps, high[i] + _BINOMIAL_TOLERANCE, side="right")
+            first = np.searchsorted(gaps, low[i] - _TOLERANCE, side="left")
+            last = np.searchsorted(gaps, high[i] + _TOLERANCE, side="right")
             found[i] = up_to[last] - up_to[min(first, last)]
         return found
 
